@@ -41,8 +41,8 @@ def _standing_rows() -> Iterator[dict[str, Any]]:
     cluster = SteadyCluster(nodes=_NODES, pods_each=_PODS_EACH)
     before = _resident_mib()
     cold, turn = _timed(cluster.bench.turn)
-    told = f"{_NODES * _PODS_EACH:,} pods, {len(turn.scale_down.unneeded)} nodes found unneeded"
-    yield _row(f"turn at {_NODES:,} nodes, cold", cold, "s CPU", 10, told)
+    reported = f"{_NODES * _PODS_EACH:,} pods, {len(turn.scale_down.unneeded)} nodes found unneeded"
+    yield _row(f"turn at {_NODES:,} nodes, cold", cold, "s CPU", 10, reported)
     yield _row("... memory beyond the caches", _resident_mib() - before, "MiB", None, "of the process, after that turn")
     times = []
     for _ in range(_TURNS):
@@ -62,8 +62,8 @@ def _waiting_rows() -> Iterator[dict[str, Any]]:
         seconds, turn = _timed(bench.turn)
         assert turn.scale_up.plan.scheduled == 10_000, "everybody gets a place"
         times.append(seconds)
-    told = f"100 controllers, 200 groups, first turn; best of 3, {len(turn.scale_up.results)} groups grown"
-    yield _row("turn with 10,000 pending pods", min(times), "s CPU", 5, told)
+    reported = f"100 controllers, 200 groups, first turn; best of 3, {len(turn.scale_up.results)} groups grown"
+    yield _row("turn with 10,000 pending pods", min(times), "s CPU", 5, reported)
     tracemalloc.start()
     bench = waiting_cluster(pods=10_000, controllers=100, groups=200)
     held, _ = tracemalloc.get_traced_memory()
@@ -89,10 +89,10 @@ def _n22_rows() -> Iterator[dict[str, Any]]:
     )
     assert len(groups) <= 60
     above = cost / plan.lower_bound_per_hour
-    told = f"300 shapes, 40 machine types; {len(groups)} groups, which cost {above:.4f} of the bound"
-    yield _row("N22: 30,000 pending pods, first turn", times[0], "s CPU", 5, told)
-    told = "their nodes are on the way; the worse of two"
-    yield _row("N22: ... the turns after it", max(times[1:]), "s CPU", 5, told)
+    reported = f"300 shapes, 40 machine types; {len(groups)} groups, which cost {above:.4f} of the bound"
+    yield _row("N22: 30,000 pending pods, first turn", times[0], "s CPU", 5, reported)
+    reported = "their nodes are on the way; the worse of two"
+    yield _row("N22: ... the turns after it", max(times[1:]), "s CPU", 5, reported)
 
 
 def _timed(doing: Callable[[], LoopResult]) -> tuple[float, LoopResult]:

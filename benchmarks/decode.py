@@ -37,8 +37,8 @@ def rows() -> Iterator[dict[str, Any]]:
         plain = _scaled("json", count)
         theirs = _scaled("official", count)
         yield from _figures(f"{count:,} pods, Plimsoll", ours, note=f"{ours['bytes'] / 2**20:.0f} MiB of JSON")
-        yield from _figures(f"{count:,} pods, json.loads", plain, note=_told("json", count))
-        yield from _figures(f"{count:,} pods, official client", theirs, note=_told("official", count))
+        yield from _figures(f"{count:,} pods, json.loads", plain, note=_reported("json", count))
+        yield from _figures(f"{count:,} pods, official client", theirs, note=_reported("official", count))
         faster, smaller = theirs["cpu_s"] / ours["cpu_s"], theirs["peak_mib"] / ours["peak_mib"]
         yield _ratio(f"{count:,} pods: faster than the official client", faster, FASTER_TARGET)
         yield _ratio(f"{count:,} pods: smaller than the official client", smaller, SMALLER_TARGET)
@@ -51,7 +51,7 @@ def _scaled(decoder: str, count: int) -> dict[str, float]:
     return {key: found[key] * count / sample for key in ("cpu_s", "peak_mib")}
 
 
-def _told(decoder: str, count: int) -> str:
+def _reported(decoder: str, count: int) -> str:
     return f"extrapolated from {LONGEST[decoder]:,} pods" if LONGEST[decoder] < count else ""
 
 
@@ -81,8 +81,8 @@ def _figures(name: str, found: dict[str, float], *, note: str = "") -> Iterator[
 
 
 def _ratio(name: str, value: float, target: int) -> dict[str, Any]:
-    told = {"name": name, "value": value, "unit": "times"}
-    return {**told, "target": f">= {target}", "met": value >= target, "note": ""}
+    reported = {"name": name, "value": value, "unit": "times"}
+    return {**reported, "target": f">= {target}", "met": value >= target, "note": ""}
 
 
 def _measure(decoder: str, count: int) -> dict[str, float]:

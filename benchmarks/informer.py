@@ -54,8 +54,8 @@ def row(name: str, value: float, unit: str, *, target: str = "", met: bool | Non
 def measured(server: PodServer, what: str, count: int) -> Figures:
     """The figures of a process that does it. Logs come before them on the same stream."""
     command = [sys.executable, "-m", "benchmarks.informer_clients", what, server.kubeconfig, str(count)]
-    told = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
-    found: Figures = json.loads(told.splitlines()[-1])
+    reported = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+    found: Figures = json.loads(reported.splitlines()[-1])
     return found
 
 
@@ -87,11 +87,11 @@ def watches(server: PodServer) -> Iterator[dict[str, Any]]:
     theirs = summed_up(server, "official-watch", OFFICIAL_EVENTS)
     rate, their_rate = EVENTS / ours["wall_s"], OFFICIAL_EVENTS / theirs["wall_s"]
     each_s, their_each_s = ours["cpu_s"] / EVENTS, theirs["cpu_s"] / OFFICIAL_EVENTS
-    told = f"{each_s * 1e6:.0f} µs of the processor each: decoded, cached, told to a handler"
-    yield row("watch of pods", rate, "events/s", note=told)
+    reported = f"{each_s * 1e6:.0f} µs of the processor each: decoded, cached, told to a handler"
+    yield row("watch of pods", rate, "events/s", note=reported)
     yield stall("watch of pods: longest stall", ours)
-    told = f"{their_each_s * 1e6:.0f} µs of the processor each: decoded, nothing more"
-    yield row("watch of pods, official client", their_rate, "events/s", note=told)
+    reported = f"{their_each_s * 1e6:.0f} µs of the processor each: decoded, nothing more"
+    yield row("watch of pods, official client", their_rate, "events/s", note=reported)
     yield row("watch of pods: less CPU", their_each_s / each_s, "times", note="than the official client")
 
 

@@ -53,8 +53,8 @@ def _rows(
         answers: list[Solution] = []
         times.append(cpu_ms(lambda instance=problem, found=answers: found.append(pack(instance, Effort()))))
         ratios.append(answers[0].packing.cost / max(lower_bound(problem, effort=PROVING), answers[0].bound))
-    told = f"worst {max(ratios):.4f}; {statistics.median(times):.0f} ms CPU{'; ' * bool(note)}{note}"
-    yield row(f"{name}: cost / bound", statistics.median(ratios), "", most, told, plan_ms=statistics.median(times))
+    reported = f"worst {max(ratios):.4f}; {statistics.median(times):.0f} ms CPU{'; ' * bool(note)}{note}"
+    yield row(f"{name}: cost / bound", statistics.median(ratios), "", most, reported, plan_ms=statistics.median(times))
 
 
 def _n1(work: planning_clusters.Workload) -> PackingProblem:

@@ -70,8 +70,8 @@ def _largest_rows() -> Iterator[dict[str, Any]]:
         assert (served.given("CapacityIsProvisioned"), group.calls) == (1, 1)
         pods, nodes = _POD_SETS * _PODS_EACH, group.target
         assert nodes == pods // 32, nodes
-        told = f"{pods:,} pods: accepted, planned, one call of +{nodes:,}, answered"
-        yield _row("largest request, the turn that serves it", first.cpu_s, "s CPU", None, told)
+        reported = f"{pods:,} pods: accepted, planned, one call of +{nodes:,}, answered"
+        yield _row("largest request, the turn that serves it", first.cpu_s, "s CPU", None, reported)
         yield _row("... planning in it", first.plan_s, "s CPU", 0.5, f"{first.plan_s / first.cpu_s:.0%} of the turn")
         yield _row("... memory of the process grown by", first.grown_mib, "MiB", 500, "in that turn")
         second = served.turn()
@@ -86,8 +86,8 @@ def _check_rows() -> Iterator[dict[str, Any]]:
     with RequestBenchmark(TableProvider([]), [_template("t"), *nodes, *requests]) as served:
         only = served.turn()
         assert served.given("CapacityIsFound") == _CHECKS
-    told = f"one pod each, on {len(nodes)} nodes that they fill; {only.cpu_s / _CHECKS * 1e3:.1f} ms a request"
-    yield _row(f"{_CHECKS:,} checks in one batch", only.cpu_s, "s CPU", None, told)
+    reported = f"one pod each, on {len(nodes)} nodes that they fill; {only.cpu_s / _CHECKS * 1e3:.1f} ms a request"
+    yield _row(f"{_CHECKS:,} checks in one batch", only.cpu_s, "s CPU", None, reported)
 
 
 def _small_rows() -> Iterator[dict[str, Any]]:
@@ -95,8 +95,8 @@ def _small_rows() -> Iterator[dict[str, Any]]:
     taken = [(_small(_FEW), _small(_MANY)) for _ in range(_TRIES)]
     few, many = (min(runs, key=lambda run: run.cpu_s) for runs in zip(*taken, strict=True))
     for count, took in ((_FEW, few), (_MANY, many)):
-        told = f"one call of +{count // 4}; {took.cpu_s / count * 1e3:.1f} ms a request; best of {_TRIES}"
-        yield _row(f"{count:,} atomic requests of one pod", took.cpu_s, "s CPU", None, told)
+        reported = f"one call of +{count // 4}; {took.cpu_s / count * 1e3:.1f} ms a request; best of {_TRIES}"
+        yield _row(f"{count:,} atomic requests of one pod", took.cpu_s, "s CPU", None, reported)
         yield _row("... planning in it", took.plan_s, "s CPU", None, f"{took.plan_s / took.cpu_s:.0%} of the turn")
     yield _row("twice as many atomic requests", many.cpu_s / few.cpu_s, "times", _LINEAR, "linear would be 2")
 

@@ -98,9 +98,9 @@ def test_with_two_clusters_one_has_to_be_named(world: UpTidbCluster) -> None:
 
 
 def test_clusters_that_are_not_there_have_no_planner(world: UpTidbCluster) -> None:
-    status, said = world.asked("/prod/nothing/autoscaling")
+    status, stated = world.asked("/prod/nothing/autoscaling")
 
-    assert (status, said["error"]) == (404, "not_found")
+    assert (status, stated["error"]) == (404, "not_found")
 
 
 def test_a_planner_is_well_even_without_a_cluster() -> None:
@@ -112,7 +112,7 @@ def test_the_planner_asks_for_the_token(world: UpTidbCluster) -> None:
     assert world.asked("/autoscaling", token="wrong")[0] == 401
 
 
-def test_an_autoscaler_that_somebody_makes_is_looked_at(world: UpTidbCluster) -> None:
+def test_a_new_autoscaler_is_reconciled(world: UpTidbCluster) -> None:
     rules = {"cpu": {"max_threshold": 0.8, "min_threshold": 0.2}}
     spec = {"cluster": {"name": "db"}, "tikv": {"rules": rules}}
     kind = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbClusterAutoScaler"}

@@ -95,16 +95,16 @@ def test_while_karpenter_renews_its_lease_nothing_is_done_and_that_is_reported_e
         for _ in range(12):
             cluster.run.advance_by(10)
             cluster.renew_lease("karpenter-leader-election", "karpenter-7d4b9_1")
-        said = "Karpenter (lease kube-system/karpenter-leader-election is held by karpenter-7d4b9_1)"
+        stated = "Karpenter (lease kube-system/karpenter-leader-election is held by karpenter-7d4b9_1)"
         assert cluster.get_target() == 1
-        assert cluster.list_events("OtherAutoscaler") == [f"Nothing is done: another autoscaler is at work: {said}"]
+        assert cluster.list_events("OtherAutoscaler") == [f"Nothing is done: another autoscaler is at work: {stated}"]
         status = cluster.get_status()
-        assert said in status["message"]
-        assert said in status["lastTurn"]
-        assert f"held back    another autoscaler is at work: {said}" in map(str, _format_status(status))
+        assert stated in status["message"]
+        assert stated in status["lastTurn"]
+        assert f"held back    another autoscaler is at work: {stated}" in map(str, _format_status(status))
         pause_reason = cluster.run_now(_read_pause_reason(cluster.client, "kube-system", of_nodes=True))
-        assert str(pause_reason) == f"another autoscaler is at work: {said}"
-        assert said in cluster.read_plans()
+        assert str(pause_reason) == f"another autoscaler is at work: {stated}"
+        assert stated in cluster.read_plans()
         # It is gone without having given the lease back.
         cluster.run.advance_by(60)
         assert cluster.get_target() == 2

@@ -53,7 +53,7 @@ class UpCluster(ApiServerHarness):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[UpStatus] = []
+        self.reported: list[UpStatus] = []
         self._starts = 0
         self._task: asyncio.Task[None] | None = None
         self._pages: OperatorPages
@@ -73,7 +73,7 @@ class UpCluster(ApiServerHarness):
         self.run.run_until(
             initial_cluster.prepare_cluster(surroundings.connect("plimsoll"), InitialCluster(nodes=nodes))
         )
-        services = surroundings.list_services(self.told.append)
+        services = surroundings.list_services(self.reported.append)
         supervisor = Supervisor([*services, *more], clock=self.run.clock, entropy=entropy)
         health.watch(supervisor)
         self._pages = surroundings.build_pages()
@@ -123,9 +123,9 @@ def test_people_hear_of_it_when_all_nodes_are_ready():
     with UpCluster() as world:
         world.start()
         world.run.advance_by(2)
-        assert world.told == []
+        assert world.reported == []
         world.run.advance_by(5)
-        assert world.told == [UpStatus(READY.url, READY.kubeconfig, nodes_ready=3, nodes_expected=3)]
+        assert world.reported == [UpStatus(READY.url, READY.kubeconfig, nodes_ready=3, nodes_expected=3)]
 
 
 def test_nodes_that_take_too_long_are_not_waited_for():
@@ -136,11 +136,11 @@ def test_nodes_that_take_too_long_are_not_waited_for():
         world.ask("PATCH", GROUP, {"spec": {"target": 2, "bootSeconds": 600}}, content=MERGE)
         world.start()
         world.run.advance_by(10)
-        assert [(up.nodes_ready, up.nodes_expected) for up in world.told] == [(0, 0), (0, 2)]
-        assert world.told[1].waiting_for == ("workers-0: still booting", "workers-1: still booting")
+        assert [(up.nodes_ready, up.nodes_expected) for up in world.reported] == [(0, 0), (0, 2)]
+        assert world.reported[1].waiting_for == ("workers-0: still booting", "workers-1: still booting")
 
 
-def test_nodes_that_were_cut_off_and_machines_that_were_refused_are_told_with_the_cause():
+def test_nodes_that_were_cut_off_and_machines_that_were_refused_are_reported_with_the_cause():
     with UpCluster() as world:
         world.start()
         world.run.advance_by(7)
@@ -153,7 +153,7 @@ def test_nodes_that_were_cut_off_and_machines_that_were_refused_are_told_with_th
         world.kill()
         world.start()
         world.run.advance_by(10)
-        again = world.told[1]
+        again = world.reported[1]
         assert (again.nodes_ready, again.nodes_expected) == (2, 4)
         assert again.waiting_for == (
             "workers-1: cut off by its annotation plimsoll.io/silent",

@@ -22,17 +22,17 @@ HEAVY += ["cryptography", "ssl", "uvicorn", "plimsoll.local"]
 
 
 def test_help_names_every_command():
-    told = plimsoll("--help")
-    assert told.returncode == 0
-    assert all(f"  {command}  " in told.stdout for command in COMMANDS)
+    reported = plimsoll("--help")
+    assert reported.returncode == 0
+    assert all(f"  {command}  " in reported.stdout for command in COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_examples(command: str):
-    told = plimsoll(command, "--help")
-    assert told.returncode == 0
-    assert "Examples:" in told.stdout
-    assert f"plimsoll {command}" in told.stdout
+    reported = plimsoll(command, "--help")
+    assert reported.returncode == 0
+    assert "Examples:" in reported.stdout
+    assert f"plimsoll {command}" in reported.stdout
 
 
 @pytest.mark.parametrize("arguments", [["--help"], *([command, "--help"] for command in COMMANDS)])
@@ -66,7 +66,7 @@ def test_version_in_every_form():
         (["completion", "cmd"], "'cmd' is not one of"),
     ],
 )
-def test_wrong_usage_is_told_on_stderr_with_exit_code_2(arguments: list[str], complaint: str):
+def test_wrong_usage_is_reported_on_stderr_with_exit_code_2(arguments: list[str], complaint: str):
     ended = plimsoll(*arguments)
     assert ended.returncode == 2
     assert ended.stdout == ""
@@ -115,10 +115,10 @@ def test_no_arguments_show_the_help():
 
 @pytest.mark.parametrize(("shell", "mark"), [("bash", "complete "), ("zsh", "compdef"), ("fish", "complete --command")])
 def test_completion_prints_a_script_for_the_shell(shell: str, mark: str):
-    told = plimsoll("completion", shell)
-    assert told.returncode == 0
-    assert mark in told.stdout
-    assert "_PLIMSOLL_COMPLETE" in told.stdout
+    reported = plimsoll("completion", shell)
+    assert reported.returncode == 0
+    assert mark in reported.stdout
+    assert "_PLIMSOLL_COMPLETE" in reported.stdout
 
 
 def test_bash_completes_commands_with_the_script(tmp_path: Path):

@@ -149,8 +149,8 @@ def test_one_silent_node_among_others_is_as_recorded(world: NodeLifecycleCluster
     assert differences(recorded, [of_event(event) for event in events]) == []
     for id_, name in (("nodelifecycle-024", "bad"), ("nodelifecycle-025", "gone")):
         url = f"/api/v1/events?fieldSelector=involvedObject.kind%3DNode,involvedObject.name%3D{name}"
-        told = [of_event(item) for item in world.ask("GET", url).body["items"]]
-        assert differences([of_event(item) for item in line(id_)["items"]], told) == []
+        reported = [of_event(item) for item in world.ask("GET", url).body["items"]]
+        assert differences([of_event(item) for item in line(id_)["items"]], reported) == []
 
 
 def test_a_pod_of_a_deleted_node_ends_as_recorded(world: NodeLifecycleCluster):

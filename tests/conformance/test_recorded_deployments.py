@@ -82,7 +82,7 @@ class _RecordedDeployment(LocalClusterHarness):
             self.settle()
         return pod is not None
 
-    def tell(self) -> None:
+    def report(self) -> None:
         self.namespace("ctl")
         self.create(_deployment("d", replicas=2))
         self.look(1, 2, 3)
@@ -115,7 +115,7 @@ class _RecordedDeployment(LocalClusterHarness):
 @cache
 def _answers() -> dict[str, Any]:
     with _RecordedDeployment() as story:
-        story.tell()
+        story.report()
         sets = story.ask("GET", f"{_APPS}/replicasets").body["items"]
         text = json.dumps(story.answers)
     for set_ in sets:
@@ -145,7 +145,7 @@ def _in_order(body: Any, recorded_id: str) -> Any:
         return body
     items = body["items"]
     if recorded_id in _EVENT_LISTS:
-        items = sorted((_without_names(item) for item in items), key=_told)
+        items = sorted((_without_names(item) for item in items), key=_reported)
     elif body["kind"] == "ReplicaSetList":
         items = sorted(items, key=_which)
     return {**body, "items": items}
@@ -157,7 +157,7 @@ def _without_names(event: Any) -> Any:
     return {**event, "message": message, "metadata": {**event["metadata"], "name": name}}
 
 
-def _told(event: Any) -> tuple[str, str]:
+def _reported(event: Any) -> tuple[str, str]:
     return event["involvedObject"]["name"], event["message"]
 
 

@@ -25,7 +25,7 @@ def _job(name: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": template, **spec}}
 
 
-def _tell(story: RecordedScenario) -> None:
+def _report(story: RecordedScenario) -> None:
     ended = {name: value for name, value in _recorded_end().items() if name != "qosClass"}
     story.begin()
     story.create(_JOBS, _job("j", completions=2, parallelism=2, backoffLimit=0))
@@ -68,7 +68,7 @@ def _recorded_end() -> dict[str, Any]:
 @cache
 def _answers() -> dict[str, Any]:
     with RecordedScenario() as story:
-        _tell(story)
+        _report(story)
         return story.answers
 
 
@@ -86,15 +86,15 @@ def test_a_job_pod_is_the_recorded_one():
 
 
 def test_events_of_jobs_are_the_recorded_ones():
-    recorded = _told(by_id("controllers-032").response)
-    assert _told(_answers()["controllers-032"]) == recorded
+    recorded = _reported(by_id("controllers-032").response)
+    assert _reported(_answers()["controllers-032"]) == recorded
 
 
-def _told(events: Any) -> list[Any]:
+def _reported(events: Any) -> list[Any]:
     """Events in the order of their objects, without generated names."""
-    told = []
+    reported = []
     for event in masked(events)["items"]:
         metadata = {name: value for name, value in event["metadata"].items() if name != "name"}
         message = re.sub(r"-[a-z0-9]{5}$", "-<suffix>", event["message"])
-        told.append({**event, "metadata": metadata, "message": message})
-    return sorted(told, key=lambda item: (item["involvedObject"]["name"], item["reason"], item["message"]))
+        reported.append({**event, "metadata": metadata, "message": message})
+    return sorted(reported, key=lambda item: (item["involvedObject"]["name"], item["reason"], item["message"]))

@@ -71,7 +71,7 @@ def events(world: SchedulerCluster, selector: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("number", FAILURES, ids=lambda number: by_id(f"scheduler-{number:03}").title)
-def test_a_pod_that_finds_no_place_is_told_in_the_recorded_words(world: SchedulerCluster, number: int):
+def test_a_pod_that_finds_no_place_is_reported_in_the_recorded_words(world: SchedulerCluster, number: int):
     for set_up in FAILURES[number]:
         set_up(world)
     world.run.settle()
@@ -131,7 +131,7 @@ def test_preemption_goes_from_nomination_to_binding_as_recorded(world: Scheduler
     story = [(item["type"], item["object"]["metadata"]["name"]) for item in recorded]
     assert watch.story == story
     for theirs, ours in zip(recorded, watch.events, strict=True):
-        assert differences(told(theirs), told(ours)) == [], story
+        assert differences(reported(theirs), reported(ours)) == [], story
     assert differences(line(57)["items"], events(world, "reason=Preempted")) == []
     assert differences(line(58)["items"], events(world, "involvedObject.name=high")) == []
 
@@ -140,7 +140,7 @@ def is_of_the_story(event: Any) -> bool:
     return event["object"]["metadata"]["name"] in {"high", "low2"}
 
 
-def told(event: Any) -> Any:
+def reported(event: Any) -> Any:
     """What the scheduler had a hand in; how the victim came to its node was not recorded."""
     pod = event["object"]
     metadata = {key: item for key, item in pod["metadata"].items() if key != "managedFields"}

@@ -99,7 +99,7 @@ def test_match_labels_and_expressions_hold_together():
     assert str(selector) == "app=web,tier notin (test)"
 
 
-def test_exact_tells_the_only_value_left():
+def test_exact_gives_the_only_value_left():
     selector = parse_label_selector("a in (x,y),a!=z,b=1,c,a in (x)")
 
     assert [selector.get_exact_value(key) for key in "abcd"] == ["x", "1", None, None]

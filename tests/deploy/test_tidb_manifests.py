@@ -49,7 +49,7 @@ def test_rights_are_those_that_doctor_asks_for():
     assert rights("Role") == needed(Scope.OWN_NAMESPACE)
 
 
-def test_secrets_are_granted_by_name_and_only_where_somebody_applies_it():
+def test_secrets_are_granted_by_name_and_only_where_it_is_applied():
     role, binding = documents("secrets-of-a-cluster.yaml")
     (permission,) = [
         permission for permission in REQUIREMENTS["tidb"].permissions if permission.scope is Scope.INHABITED

@@ -48,12 +48,12 @@ def up_until_ready(folder: Path) -> None:
         command, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert process.stdout is not None
-        said = []
+        stated = []
         giving_up = threading.Timer(INSTALLED_WITHIN_S, os.killpg, (process.pid, signal.SIGKILL))
         giving_up.start()
         try:
             for line in process.stdout:
-                said.append(line)
+                stated.append(line)
                 if line.endswith("Ctrl-C stops it.\n"):
                     break
             # As a terminal does it: to make and to what it started.
@@ -61,7 +61,7 @@ def up_until_ready(folder: Path) -> None:
             process.communicate()
         finally:
             giving_up.cancel()
-        assert any(line.startswith(f"ready at https://127.0.0.1:{6443 if is_free else ''}") for line in said), said
+        assert any(line.startswith(f"ready at https://127.0.0.1:{6443 if is_free else ''}") for line in stated), stated
 
 
 def is_taken(port: int) -> bool:

@@ -22,22 +22,22 @@ def killed_while_writing(directory: Path, *, after: int) -> dict[int, int]:
     writer = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
     with speaking_in_time(writer):
-        said = [writer.stdout.readline() for _ in range(after)]
+        stated = [writer.stdout.readline() for _ in range(after)]
     writer.kill()
-    said += writer.stdout.read().splitlines(keepends=True)
+    stated += writer.stdout.read().splitlines(keepends=True)
     writer.wait()
     writer.stdout.close()
-    told = [line.split() for line in said if line.endswith("\n")]
-    return {int(number): int(snapshot) for number, snapshot in told}
+    reported = [line.split() for line in stated if line.endswith("\n")]
+    return {int(number): int(snapshot) for number, snapshot in reported}
 
 
-def test_kills_under_load_lose_nothing_that_was_told(tmp_path: Path):
+def test_kills_under_load_lose_nothing_that_was_reported(tmp_path: Path):
     chance = random.Random(7)
     kept: dict[int, int] = {}
     for _ in range(ROUNDS):
-        told = killed_while_writing(tmp_path, after=chance.randrange(1, 120))
-        assert not told.keys() & kept.keys(), "a number is never used twice"
-        kept |= told
+        reported = killed_while_writing(tmp_path, after=chance.randrange(1, 120))
+        assert not reported.keys() & kept.keys(), "a number is never used twice"
+        kept |= reported
         # As `plimsoll why` does: read-only, beside whatever the dead writer left.
         journal = JournalFile(tmp_path / JOURNAL_FILE, read_only=True)
         entries = {entry.number: entry for entry in journal.list_entries(Query(limit=None))}

@@ -23,7 +23,7 @@ def cold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(kernels.VARIABLE, raising=False)
 
 
-def saying(file: Path, then: str) -> list[str]:
+def write_pid(file: Path, then: str) -> list[str]:
     return [
         sys.executable,
         "-c",
@@ -34,21 +34,21 @@ def saying(file: Path, then: str) -> list[str]:
 @pytest.mark.asyncio
 async def test_the_compiler_runs_to_its_end(tmp_path: Path):
     async with asyncio.timeout(PATIENCE_S):
-        await warm_kernels(saying(tmp_path / "pid", "pass"))
+        await warm_kernels(write_pid(tmp_path / "pid", "pass"))
     assert (tmp_path / "pid").exists()
 
 
 @pytest.mark.asyncio
-async def test_nobody_compiles_who_wants_plain_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_plain_kernels_compile_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(kernels.VARIABLE, "plain")
-    await warm_kernels(saying(tmp_path / "pid", "pass"))
+    await warm_kernels(write_pid(tmp_path / "pid", "pass"))
     assert not (tmp_path / "pid").exists()
 
 
 @pytest.mark.asyncio
 async def test_the_compiler_ends_with_who_asked_for_it(tmp_path: Path):
     pid = tmp_path / "pid"
-    warming = asyncio.create_task(warm_kernels(saying(pid, "time.sleep(600)")))
+    warming = asyncio.create_task(warm_kernels(write_pid(pid, "time.sleep(600)")))
     async with asyncio.timeout(PATIENCE_S):
         while not pid.exists() or not pid.read_text():  # noqa: ASYNC110 -- a process tells no event
             await asyncio.sleep(0.02)

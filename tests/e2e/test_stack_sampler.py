@@ -18,17 +18,17 @@ def test_what_another_thread_is_busy_with_is_seen():
     worker = threading.Thread(target=_busy_with_plans, args=(ended,), name="planner")
     worker.start()
     try:
-        told = asyncio.run(StackSampler().profile(0.5))
+        reported = asyncio.run(StackSampler().profile(0.5))
     finally:
         ended.set()
         worker.join()
 
-    seen = [line for line in told.splitlines() if line.startswith("planner;")]
+    seen = [line for line in reported.splitlines() if line.startswith("planner;")]
     assert sum(int(line.rpartition(" ")[2]) for line in seen) >= 2
     assert any("_busy_with_plans" in line for line in seen)
 
 
-def test_a_profile_that_nobody_waits_for_ends_at_once():
+def test_a_profile_without_a_waiting_caller_ends_at_once():
     async def given_up() -> float:
         loop = asyncio.get_running_loop()
         begun = loop.time()

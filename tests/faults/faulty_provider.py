@@ -73,8 +73,8 @@ class FaultyProvider:
 
     async def find_owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
         owners = await self._provider.find_owners(nodes)
-        told = await self.falsify("owners", "", tuple(owners.items()))
-        return dict(told)
+        reported = await self.falsify("owners", "", tuple(owners.items()))
+        return dict(reported)
 
     async def get_machine_types(self) -> Any:
         found = await self._provider.get_machine_types()
@@ -140,19 +140,19 @@ class FaultyGroup:
 
     async def nodes(self) -> tuple[Instance, ...]:
         found = await self._group.nodes()
-        told = await self._provider.falsify("nodes", self._group.id, found)
+        reported = await self._provider.falsify("nodes", self._group.id, found)
         if found and self._provider.has_undecodable("nodes"):
             # The one that cannot be decoded: it is there, in no known state.
-            return (replace(found[0], state=InstanceState.UNSPECIFIED), *told)
-        return told
+            return (replace(found[0], state=InstanceState.UNSPECIFIED), *reported)
+        return reported
 
     async def template_node_info(self) -> Any:
-        told = await self._provider.falsify(
+        reported = await self._provider.falsify(
             "template_node_info", self._group.id, (await self._group.template_node_info(),)
         )
-        if not told:
+        if not reported:
             raise ProviderFailed("template_node_info: no answer")
-        return told[0]
+        return reported[0]
 
     async def delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
         await self._audit.deletes(self._group.id, nodes)

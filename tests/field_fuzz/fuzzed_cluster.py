@@ -267,6 +267,6 @@ def _find_problems(logs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for line in logs:
         error = line.get("exc_info")
         if error or line["log_level"] in _LEVELS or line["event"] == _SET_ASIDE:
-            told = ", ".join(f"{name}={str(value)[-1500:]}" for name, value in line.items())
+            reported = ", ".join(f"{name}={str(value)[-1500:]}" for name, value in line.items())
             stack = "".join(traceback.format_exception(error)[-4:]) if isinstance(error, BaseException) else ""
-            yield f"{told}\n{stack}"
+            yield f"{reported}\n{stack}"

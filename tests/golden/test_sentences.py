@@ -224,8 +224,8 @@ def _consumer_warnings() -> RequestsPart:
     held = request_view("held", (ONE, 2), class_kind=ClassKind.ATOMIC)
     pods = [
         consumer("a", "missing", ONE),
-        consumer("b", "over", ONE, said_class=""),
-        consumer("c", "held", pods_of(2), said_class="other"),
+        consumer("b", "over", ONE, stated_class=""),
+        consumer("c", "held", pods_of(2), stated_class="other"),
     ]
     observed = ObservedRequests(held=(held,), others=(over,), known=frozenset({"default/over", "default/held"}))
     return RequestsPart(warnings=find_consumer_warnings(pods, observed, unbookable={"default/held": 1}))

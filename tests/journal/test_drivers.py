@@ -190,8 +190,8 @@ def test_both_drivers_keep_the_same(steps: list[tuple[int, int]], kept: int, tmp
     async def story() -> None:
         memory = MemoryJournal(retention)
         for number, (seconds, about) in enumerate(steps):
-            said = plan(number, seconds=seconds, not_done=(left(f"p{about}"),))
-            assert file.append(said) == await memory.append(said)
+            stated = plan(number, seconds=seconds, not_done=(left(f"p{about}"),))
+            assert file.append(stated) == await memory.append(stated)
         for query in (Query(), Query(ref=pod("p1")), Query(since=at(100_000), limit=3)):
             assert file.list_entries(query) == await memory.list_entries(query)
 

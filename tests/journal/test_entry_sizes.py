@@ -110,7 +110,7 @@ def test_sizes_that_nothing_fits_into_are_refused(sizes: dict[str, int]):
         Retention(**sizes)
 
 
-def test_a_sentence_about_a_cut_entry_tells_that_it_was_cut():
+def test_a_sentence_about_a_cut_entry_shows_that_it_was_cut():
     actions = tuple(grow(Ref(kind="nodegroup", name=f"group-{number}")) for number in range(500))
     entry = limit_size(structs.replace(Entry(number=1, plan=plan(1, actions=actions))), SMALLEST_ENTRY)
     assert "too large" in str(entry.plan.not_done[0].reason)

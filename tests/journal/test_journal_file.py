@@ -156,7 +156,7 @@ def test_a_file_of_something_else_is_refused(file: Path, reviewed: ReviewedSente
     reviewed(str(refused.value))
 
 
-def test_a_damaged_entry_is_told_by_its_number(file: Path):
+def test_a_damaged_entry_is_reported_by_its_number(file: Path):
     written(file).close()
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE entries SET data = x'00' WHERE number = 2")
@@ -196,7 +196,7 @@ def test_reading_what_is_not_there_makes_no_file(file: Path):
     assert not file.exists()
 
 
-def test_two_things_with_one_hash_are_told_apart(file: Path, monkeypatch: pytest.MonkeyPatch):
+def test_two_things_with_one_hash_are_distinguished(file: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("plimsoll.journal.journal_file.hash_subject", lambda _ref: 1)
     journal = written(file, 1)
     assert journal.list_entries(Query(ref=pod("z"))) == ()

@@ -12,19 +12,19 @@ from plimsoll.journal.last_plans import MOST_BYTES, build_key, build_last_plans,
 from tests.journal.builders import GROUP, done, grow, left, plan, pod
 
 
-def entry(said: Plan, number: int = 1, outcomes: tuple[Outcome, ...] = ()) -> Entry:
-    return Entry(number=number, plan=said, outcomes=outcomes)
+def entry(stated: Plan, number: int = 1, outcomes: tuple[Outcome, ...] = ()) -> Entry:
+    return Entry(number=number, plan=stated, outcomes=outcomes)
 
 
 def size(data: dict[str, str]) -> int:
     return sum(len(key) + len(value.encode()) for key, value in data.items())
 
 
-def test_each_object_has_what_was_said_of_it_last():
+def test_each_object_has_its_last_report():
     first = entry(plan(1, not_done=(left("a", "b", why="no room"),)))
     second = entry(plan(2, actions=(), not_done=(left("b", why="too large"),)))
     found = read_last_plans(build_last_plans(build_last_plans({}, [first]), [second]))
-    assert {ref: said.snapshot for ref, said in found.items()} == {GROUP: 1, pod("a"): 1, pod("b"): 2}
+    assert {ref: stated.snapshot for ref, stated in found.items()} == {GROUP: 1, pod("a"): 1, pod("b"): 2}
     assert str(found[pod("b")].not_done[0]) == "pod/default/b left pending: too large"
 
 
@@ -41,8 +41,8 @@ def test_outcomes_of_an_object_come_along():
 def test_others_of_the_same_reason_are_counted_and_not_named():
     crowd = left(*(f"p{number}" for number in range(50)), unnamed=7)
     data = build_last_plans({}, [entry(plan(1, actions=(), not_done=(crowd,)))])
-    said = read_last_plans(data)[pod("p3")].not_done[0]
-    assert (said.about, said.unnamed) == ((pod("p3"),), 56)
+    stated = read_last_plans(data)[pod("p3")].not_done[0]
+    assert (stated.about, stated.unnamed) == ((pod("p3"),), 56)
 
 
 def test_it_is_never_larger_than_256_kib_and_the_oldest_go_first():
@@ -54,7 +54,7 @@ def test_it_is_never_larger_than_256_kib_and_the_oldest_go_first():
         assert size(data) <= MOST_BYTES
     kept = read_last_plans(data)
     assert len(kept) == len(data)
-    assert {said.snapshot for said in kept.values()} == set(
+    assert {stated.snapshot for stated in kept.values()} == set(
         range(min(last_plan.snapshot for last_plan in kept.values()), 30)
     )
     assert kept[GROUP].snapshot == 29
@@ -104,9 +104,13 @@ texts = st.text(max_size=30)
 
 
 @settings(max_examples=60, deadline=None)
-@given(said=st.lists(st.tuples(st.integers(0, 20), texts, st.integers(0, 30)), max_size=20), room=st.integers(0, 4000))
-def test_whatever_is_said_it_fits_and_what_is_kept_is_whole_and_the_newest(said: list[tuple[int, str, int]], room: int):
-    entries = [entry(plan(number, actions=(), not_done=(left(f"p{name}", why=why),))) for number, why, name in said]
+@given(
+    stated=st.lists(st.tuples(st.integers(0, 20), texts, st.integers(0, 30)), max_size=20), room=st.integers(0, 4000)
+)
+def test_whatever_is_reported_it_fits_and_what_is_kept_is_whole_and_the_newest(
+    stated: list[tuple[int, str, int]], room: int
+):
+    entries = [entry(plan(number, actions=(), not_done=(left(f"p{name}", why=why),))) for number, why, name in stated]
     data = build_last_plans({}, entries, most_bytes=room)
     assert size(data) <= room
     kept = read_last_plans(data)

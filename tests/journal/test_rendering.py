@@ -28,7 +28,7 @@ def why_lines(entry: Entry, ref: Ref) -> list[str]:
     return list(story_lines([ObjectDecision.from_entry(entry, ref)], now=at(7)))
 
 
-def test_an_action_is_told_with_its_time_its_end_and_its_reason():
+def test_an_action_is_reported_with_its_time_its_end_and_its_reason():
     assert why_lines(ENTRY, GROUP) == [
         "2026-01-01 12:00:02 UTC (5 s ago), nodes, entry 4",
         "  grow size=5: failed: no quota",
@@ -36,7 +36,7 @@ def test_an_action_is_told_with_its_time_its_end_and_its_reason():
     ]
 
 
-def test_what_was_left_is_told_with_its_reason_and_how_many_share_it():
+def test_what_was_left_is_reported_with_its_reason_and_how_many_share_it():
     assert why_lines(ENTRY, pod("a"))[1:] == ["  left pending (and 4 more like it)", "    fits no machine type"]
 
 
@@ -44,23 +44,23 @@ def test_an_action_without_an_end_is_planned():
     assert why_lines(Entry(number=1, plan=plan(1)), GROUP)[1] == "  grow size=5: planned"
 
 
-def test_whom_an_action_changes_is_told_under_whoever_else_it_concerns():
+def test_the_object_that_an_action_changes_is_shown_under_the_others_it_concerns():
     entry = Entry(number=1, plan=plan(1, actions=(structs.replace(grow(size=5), concerns=(pod("a"),)),)))
     assert why_lines(entry, pod("a"))[1] == f"  grow {GROUP} size=5: planned"
 
 
-def test_what_concerns_nobody_else_is_written_as_ever():
+def test_what_concerns_no_other_is_written_as_ever():
     assert b"concerns" not in encode(grow())
 
 
 def test_each_of_two_actions_has_its_own_end():
     first, second = grow(size=5), grow(size=6)
     entry = Entry(number=1, plan=plan(1, actions=(first, second)), outcomes=(done(second), failed("no", first)))
-    told = [line for line in why_lines(entry, GROUP) if "grow" in line]
-    assert told == ["  grow size=5: failed: no", "  grow size=6: done"]
+    reported = [line for line in why_lines(entry, GROUP) if "grow" in line]
+    assert reported == ["  grow size=5: failed: no", "  grow size=6: done"]
 
 
-def test_what_lies_behind_a_reason_is_told_below_it():
+def test_what_lies_behind_a_reason_is_reported_below_it():
     names = {"names": ["a-large", "b-large"]}
     because = (Reason(code="Taint", message="has a taint", facts=names),)
     reason = Reason(code="NoFit", message="fits nowhere", because=because)
@@ -82,15 +82,15 @@ def test_names_are_never_broken_at_the_end_of_a_line():
     names = [f"machine-type-{number}" for number in range(40)]
     reason = Reason(code="NoFit", message="fits nowhere", facts={"names": names})
     entry = Entry(number=1, plan=plan(1, actions=(structs.replace(grow(), reason=reason),)))
-    told = " ".join(line.strip() for line in why_lines(entry, GROUP)[3:])
-    assert told == f"all of them: {', '.join(names)}"
+    reported = " ".join(line.strip() for line in why_lines(entry, GROUP)[3:])
+    assert reported == f"all of them: {', '.join(names)}"
 
 
-def test_how_long_ago_is_told_in_the_largest_unit(reviewed: ReviewedSentences):
+def test_how_long_ago_is_reported_in_the_largest_unit(reviewed: ReviewedSentences):
     story = ObjectDecision.from_entry(ENTRY, GROUP)
     spans = {"59 s ago": 59, "1 min ago": 119, "3 h ago": 3 * 3600, "2 d ago": 50 * 3600}
-    for told, seconds in spans.items():
-        assert f"({told})" in next(story_lines([story], now=story.at + timedelta(seconds=seconds)))
+    for reported, seconds in spans.items():
+        assert f"({reported})" in next(story_lines([story], now=story.at + timedelta(seconds=seconds)))
     reviewed(next(story_lines([story], now=at(0))))
 
 
@@ -99,11 +99,11 @@ def test_stories_are_parted_by_an_empty_line():
     assert list(story_lines([story, story], now=at(7))).count("") == 1
 
 
-def test_the_config_map_tells_the_same_story_without_a_number():
-    (said,) = (
+def test_the_config_map_has_the_same_lines_without_a_number():
+    (stated,) = (
         last_plan for last_plan in read_last_plans(build_last_plans({}, [ENTRY])).values() if last_plan.ref == pod("a")
     )
-    assert ObjectDecision.from_last_plan(said) == structs.replace(
+    assert ObjectDecision.from_last_plan(stated) == structs.replace(
         ObjectDecision.from_entry(ENTRY, pod("a")), number=None
     )
 
@@ -114,9 +114,9 @@ def test_programs_get_the_same_as_data():
     assert data["number"] == 4
     assert data["at"] == "2026-01-01T12:00:02Z"
     assert data["actions"] == []
-    (told,) = data["notDone"]
-    assert told["about"] == [{"kind": "pod", "namespace": "default", "name": "a"}]
-    assert told["unnamed"] == 4
+    (reported,) = data["notDone"]
+    assert reported["about"] == [{"kind": "pod", "namespace": "default", "name": "a"}]
+    assert reported["unnamed"] == 4
 
 
 def test_outcomes_are_among_the_data():
@@ -141,7 +141,7 @@ def test_the_journal_is_a_row_an_entry():
     assert json.loads(json.dumps(data))["plan"]["snapshot"] == 2
 
 
-def test_one_entry_is_told_in_full():
+def test_one_entry_is_reported_in_full():
     assert list(format_entry(ENTRY)) == [
         "4  2026-01-01 12:00:02 UTC  nodes: nothing done; failed: grow x1; 5 unchanged",
         "+ grow nodegroup/batch size=5: 41 pods wait [failed: no quota]",

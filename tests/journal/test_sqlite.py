@@ -12,7 +12,7 @@ from plimsoll.testing import run_virtual
 from tests.journal.builders import GROUP, done, plan
 
 
-def test_a_live_journal_keeps_what_is_said_at_the_same_time(tmp_path: Path):
+def test_a_live_journal_keeps_concurrent_entries(tmp_path: Path):
     async def story() -> None:
         journal = await SqliteJournal.open(tmp_path, Retention(entries=50))
         written = await asyncio.gather(*(journal.append(plan(number)) for number in range(20)))

@@ -53,12 +53,12 @@ def test_an_object_is_read_by_its_struct(world: EmbeddedApi):
     assert world.do(world.client.get(ConfigMap, "a", namespace="here")).data == {"k": "v"}
 
 
-def test_what_is_not_there_is_said_in_the_servers_words(world: EmbeddedApi):
+def test_what_is_not_there_is_reported_in_the_servers_words(world: EmbeddedApi):
     with pytest.raises(NotFound, match=r'^configmaps "a" not found$'):
         world.do(world.client.get(ConfigMap, "a", namespace="here"))
 
 
-def test_who_may_not_is_told_so(world: EmbeddedApi):
+def test_a_user_without_permission_gets_a_refusal(world: EmbeddedApi):
     guest = world.new_client(token=GUEST)
     with pytest.raises(Forbidden, match="cannot get resource"):
         world.do(guest.get(Secret, "a", namespace="here"))
@@ -99,7 +99,7 @@ def test_a_success_of_another_kind_is_no_success():
         sent_by(lambda client: client.get(Node, "n"), json_reply({"kind": "Pod", "metadata": {"name": "n"}}))
 
 
-def test_what_is_not_json_is_told():
+def test_what_is_not_json_is_reported():
     with pytest.raises(UnreadableAnswer, match="GET /version: not JSON"):
         sent_by(lambda client: client.get_json("/version"), Response(200, body=b"<html>"))
 
@@ -190,7 +190,7 @@ def test_a_part_of_an_object_is_not_an_object():
         sent_by(lambda client: client.create(Lease, LeaseSpec(), namespace="here"))
 
 
-def test_a_name_that_is_taken_is_told(world: EmbeddedApi):
+def test_a_name_that_is_taken_is_reported(world: EmbeddedApi):
     world.made(URL, config_map("a"))
     with pytest.raises(AlreadyExists, match='configmaps "a" already exists'):
         world.do(world.client.create(ConfigMap, config_map("a"), namespace="here"))
@@ -369,7 +369,7 @@ def test_a_document_is_not_a_watch():
 # ---- warnings
 
 
-def test_every_warning_is_told_once():
+def test_every_warning_is_reported_once():
     header = '299 - "v1 Foo is deprecated, use \\"Bar\\"", 299 - "and another"'
     reply = json_reply({"metadata": {"name": "n"}}, warning=header)
 
@@ -377,6 +377,6 @@ def test_every_warning_is_told_once():
         for _ in range(3):
             await client.get(Node, "n")
 
-    with capture_logs() as told:
+    with capture_logs() as reported:
         sent_by(thrice, reply)
-    assert [line["text"] for line in told] == ['v1 Foo is deprecated, use "Bar"', "and another"]
+    assert [line["text"] for line in reported] == ['v1 Foo is deprecated, use "Bar"', "and another"]

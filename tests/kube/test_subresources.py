@@ -70,7 +70,7 @@ def test_an_eviction_that_a_budget_allows_is_done(world: EmbeddedApi):
     assert world.do(world.client.evict("p", namespace="here")) == Evicted()
 
 
-def test_a_budget_nobody_has_looked_at_yet_says_when_to_come_back(world: EmbeddedApi):
+def test_a_budget_that_was_not_observed_yet_says_when_to_come_back(world: EmbeddedApi):
     guarded_pod(world, allowed=0)
     patch = {"status": {"observedGeneration": 0}}
     world.ask("PATCH", f"{BUDGETS}/w/status", patch, content="application/merge-patch+json")

@@ -76,7 +76,7 @@ def test_parts_take_turns_and_a_lease_is_not_behind_a_burst_of_its_own_part():
     assert run_virtual(story) == [PODS.path, PODS.path, LEASE.path, BINDING.path, PODS.path, PODS.path]
 
 
-def test_events_wait_until_nobody_else_does():
+def test_events_are_written_last():
     async def story(clock: VirtualClock) -> list[str]:
         slow = SlowTransport(clock)
         part = FairQueueTransport(slow, FairQueue(at_once=1), part="a")
@@ -121,7 +121,7 @@ def test_a_call_that_is_cut_off_gives_its_turn_back():
     assert run_virtual(story) == 200
 
 
-def test_a_call_that_is_cut_off_while_it_waits_takes_nobodys_turn():
+def test_a_call_that_is_cut_off_while_it_waits_takes_no_other_turn():
     async def story(clock: VirtualClock) -> list[int]:
         part = FairQueueTransport(SlowTransport(clock), FairQueue(at_once=1), part="a")
         calls = [asyncio.create_task(part.send(PODS)) for _ in range(3)]

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 class LeaseCluster(LocalClusterHarness):
     def __init__(self) -> None:
         super().__init__(self._listening)
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     def _listening(self, parts: Components) -> list[Service]:
         self.liveness = LeaseLiveness.from_informers(parts.informers, clock=self.run.clock)
-        self.liveness.on_change(self.told.append)
+        self.liveness.on_change(self.reported.append)
         return []
 
     def lease(self, renewed: str) -> None:
@@ -53,7 +53,7 @@ def test_a_renewal_counts_from_when_it_was_seen_whatever_the_nodes_clock_says():
         world.change({"renewTime": "2020-01-01T00:00:00.000000Z"})
         assert world.liveness.get_last_heartbeat_s("n1") == now_s + 10
         assert not world.liveness.is_steady("n1")
-        assert world.told == ["n1", "n1"]
+        assert world.reported == ["n1", "n1"]
 
 
 def test_a_change_without_renewal_is_no_heartbeat():
@@ -63,7 +63,7 @@ def test_a_change_without_renewal_is_no_heartbeat():
         world.run.advance_by(10)
         world.change({"leaseDurationSeconds": 77})
         assert world.liveness.get_last_heartbeat_s("n1") == now_s
-        assert world.told == ["n1"]
+        assert world.reported == ["n1"]
 
 
 def test_a_lease_that_is_gone_says_nothing():
@@ -108,7 +108,7 @@ def test_one_that_fell_silent_was_last_heard_of_then():
         assert world.known.get_last_heartbeat_s("n1") == silent_s
 
 
-def test_of_a_node_of_another_process_its_lease_tells():
+def test_of_a_node_of_another_process_its_lease_decides():
     with ReportedLeaseCluster() as world:
         now_s = world.run.clock.monotonic_s()
         world.lease("2026-01-01T00:00:00.000000Z")

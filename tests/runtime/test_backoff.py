@@ -91,7 +91,7 @@ def test_a_long_time_without_failure_counts_as_a_fresh_start():
     assert twice.with_failure(3 + 50, ENTROPY).failures == 1
 
 
-def test_a_state_tells_when_its_attempts_are_used_up():
+def test_a_state_shows_when_its_attempts_are_used_up():
     state = BackoffState(policy=Backoff(max_attempts=2))
     assert not state.with_failure(0, ENTROPY).is_used_up
     assert state.with_failure(0, ENTROPY).with_failure(0, ENTROPY).is_used_up

@@ -15,21 +15,21 @@ from plimsoll.testing import run_virtual
 THIS_FILE = Path(__file__).name
 
 
-async def wait_for_nobody() -> None:
+async def wait_forever() -> None:
     await asyncio.Event().wait()
 
 
-def test_waiting_for_what_never_comes_is_a_deadlock_that_tells_where():
-    line = wait_for_nobody.__code__.co_firstlineno + 1
+def test_waiting_for_what_never_comes_is_a_deadlock_that_names_the_place():
+    line = wait_forever.__code__.co_firstlineno + 1
     with pytest.raises(Deadlock, match=rf"Task-1 \(wait_for_nobody\) at .*{THIS_FILE}:{line} in wait_for_nobody"):
-        run_virtual(wait_for_nobody())
+        run_virtual(wait_forever())
 
 
 def test_every_waiting_task_is_listed_in_the_order_of_birth():
     async def main():
         async with asyncio.TaskGroup() as group:
             for name in ("anna", "berta", "clara"):
-                group.create_task(wait_for_nobody(), name=name)
+                group.create_task(wait_forever(), name=name)
 
     with pytest.raises(Deadlock) as raised:
         run_virtual(main())
@@ -41,7 +41,7 @@ def test_a_long_list_is_cut():
     async def main():
         async with asyncio.TaskGroup() as group:
             for _ in range(100):
-                group.create_task(wait_for_nobody())
+                group.create_task(wait_forever())
 
     with pytest.raises(Deadlock, match="and 81 more"):
         run_virtual(main())
@@ -55,7 +55,7 @@ def test_sleeping_for_ever_alone_is_a_deadlock():
 def test_a_deadlock_comes_at_the_moment_of_the_last_timer():
     async def main():
         await asyncio.sleep(5)
-        await wait_for_nobody()
+        await wait_forever()
 
     with VirtualRun() as run:
         with pytest.raises(Deadlock):
@@ -80,7 +80,7 @@ def test_a_callback_that_calls_itself_is_a_runaway():
             loop.call_soon(again)
 
         again()
-        await wait_for_nobody()
+        await wait_forever()
 
     with pytest.raises(Runaway, match="again"):
         run_virtual(main(), limits=Limits(turns_at_one_instant=500))

@@ -155,7 +155,7 @@ def test_a_service_cancelled_from_inside_counts_as_crashed(run: VirtualRun):
     assert supervisor.get_status()[0].restarts == 1
 
 
-def test_the_errors_of_a_group_are_told_in_one_line(run: VirtualRun):
+def test_the_errors_of_a_group_are_reported_in_one_line(run: VirtualRun):
     async def group() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(crash_at_once())
@@ -311,7 +311,7 @@ def test_a_second_cancel_stops_everything_at_once(run: VirtualRun):
     assert stopped == [("b", 3.0), ("a", 11.0)]
 
 
-def test_statuses_tell_since_when(run: VirtualRun):
+def test_statuses_show_since_when(run: VirtualRun):
     supervisor = supervisor_of(run, service("flaky", crash_at_once))
     assert supervisor.get_status()[0].state is ServiceState.WAITING
     run.spawn(supervisor.run())

@@ -189,7 +189,7 @@ def test_calling_threadsafe_from_the_own_thread_is_fine():
     assert run_virtual(main()) == "called"
 
 
-def test_leaving_in_a_cleanup_is_told_too():
+def test_leaving_in_a_cleanup_is_reported_too():
     async def leaves_at_the_end() -> None:
         try:
             await asyncio.Event().wait()

@@ -118,7 +118,7 @@ def test_a_spawned_task_that_fails_ends_until():
             run.run_until(run.clock.sleep(60))
 
 
-def test_awaiting_a_failed_task_tells_its_error_once():
+def test_awaiting_a_failed_task_reports_its_error_once():
     async def fail(run: VirtualRun) -> None:
         await run.clock.sleep(5)
         raise KeyError("broken")

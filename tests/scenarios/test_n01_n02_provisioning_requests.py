@@ -92,13 +92,14 @@ def test_n01_requests_beyond_a_limit_are_refused_with_the_path(refused: Json, pa
 
 
 def test_n01_only_the_older_version_is_warned_of():
-    said = {
+    stated = {
         version: plimsoll("validate", "-f", "-", stdin=json.dumps(in_version(version, request()))).stderr
         for version in ("v1", "v1beta1")
     }
-    assert said["v1"] == ""
+    assert stated["v1"] == ""
     assert (
-        "autoscaling.x-k8s.io/v1beta1 ProvisioningRequest is deprecated; use autoscaling.x-k8s.io/v1" in said["v1beta1"]
+        "autoscaling.x-k8s.io/v1beta1 ProvisioningRequest is deprecated; use autoscaling.x-k8s.io/v1"
+        in stated["v1beta1"]
     )
 
 
@@ -174,8 +175,8 @@ class TestClasses:
     @pytest.mark.parametrize("spelled", ["parameters", "Parameters"])
     def test_parameters_stand_at_the_top(self, spelled: str):
         ended = self.validated(**{spelled: {"ValidUntilSeconds": "7200"}})
-        told = "ProvisioningClass/atomic-scale-up.kubernetes.io valid\n"
-        assert (ended.returncode, ended.stdout, ended.stderr) == (0, told, "")
+        reported = "ProvisioningClass/atomic-scale-up.kubernetes.io valid\n"
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, reported, "")
 
     def test_a_name_is_enough(self):
         assert self.validated().returncode == 0

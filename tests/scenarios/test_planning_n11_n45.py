@@ -156,9 +156,9 @@ class TestN21TheLargestRequest:
             "autoprovisioned-group-max-size": 100000,
         }
         answer = planned({"options": options, "machineTypes": types, "objects": request("r", *sets)})
-        told = answer["scaleUp"]
-        assert told["helped"] == 524288
-        assert told["lowerBoundPerHour"] <= told["costPerHour"] <= 1.02 * told["lowerBoundPerHour"]
+        reported = answer["scaleUp"]
+        assert reported["helped"] == 524288
+        assert reported["lowerBoundPerHour"] <= reported["costPerHour"] <= 1.02 * reported["lowerBoundPerHour"]
 
 
 def test_n22_thirty_thousand_pods_in_three_hundred_shapes():
@@ -179,10 +179,10 @@ def test_n22_thirty_thousand_pods_in_three_hundred_shapes():
         "autoprovisioned-group-max-size": 5000,
     }
     answer = planned({"options": options, "machineTypes": types, "pods": entries})
-    told = answer["scaleUp"]
-    assert told["helped"] == 30000
-    assert len(told["plan"]) <= 60
-    assert told["costPerHour"] <= 1.05 * told["lowerBoundPerHour"]
+    reported = answer["scaleUp"]
+    assert reported["helped"] == 30000
+    assert len(reported["plan"]) <= 60
+    assert reported["costPerHour"] <= 1.05 * reported["lowerBoundPerHour"]
 
 
 def worked_example(**more: Any) -> Json:

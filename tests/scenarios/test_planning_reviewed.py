@@ -14,7 +14,7 @@ def spread_over_zones(app: str) -> Json:
     return {"labels": {"app": app}, "topologySpreadConstraints": [constraint]}
 
 
-def test_nobody_is_refused_because_somebody_else_would_open_a_zone():
+def test_no_pod_is_refused_because_another_would_open_a_zone():
     """A zone where a class can have no pods holds its minimum down as soon as anybody has a node there."""
     entries = [pods("p", 4, 1, 1, **spread_over_zones("a")), pods("q", 2, 1, 1, requests=GPU)]
     groups = [group("ga", 4, 16, price=0.1, zone="a"), group("gb", 4, 16, price=0.5, zone="b", resources=GPU)]
@@ -40,7 +40,7 @@ def test_expendable_and_consuming_pods_make_nothing_grow():
     assert sizes(answer) == {}
 
 
-def test_who_wants_somebodys_node_is_helped_as_far_as_it_has_room():
+def test_a_pod_that_needs_the_node_of_another_is_helped_as_far_as_it_has_room():
     term = {"labelSelector": {"matchLabels": {"app": "b"}}, "topologyKey": "kubernetes.io/hostname"}
     wants = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     entries = [pods("a", 4, 1, 1, labels={"app": "a"}, affinity=wants), pods("b", 1, 1, 1, labels={"app": "b"})]

@@ -73,7 +73,7 @@ def test_pod_level_requests_do_not_reach_extended_resources():
     assert compute_pod_demand(made)["nvidia.com/gpu"] == 1
 
 
-def test_a_pod_level_limit_counts_where_nobody_requests():
+def test_a_pod_level_limit_counts_where_no_container_requests():
     limited = {"limits": {"cpu": "2", "memory": "1Gi"}}
 
     assert dict(compute_pod_demand(pod(requests={"cpu": "1"}, resources=limited))) == {

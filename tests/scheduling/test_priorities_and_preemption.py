@@ -122,7 +122,7 @@ def test_the_node_whose_victims_matter_least_is_chosen():
     assert found.preempt.node == "n2"
 
 
-def test_where_even_all_victims_do_not_make_room_the_rest_of_the_reason_is_told():
+def test_where_even_all_victims_do_not_make_room_the_rest_of_the_reason_is_reported():
     keeper = pod("keeper", on="n1", requests={"cpu": "3"}, priority=100)
     low = pod("low", on="n1", requests={"cpu": "1"}, priority=0)
 

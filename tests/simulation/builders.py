@@ -43,11 +43,11 @@ def replica_set(name: str = "web", *, replicas: int = 2, cpu: str = "1") -> dict
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": spec}
 
 
-def told(*steps: dict[str, Any], **scenario: Any) -> ScenarioResult:
+def reported(*steps: dict[str, Any], **scenario: Any) -> ScenarioResult:
     """Run a scenario whose machine type is `small`."""
     whole = {"machineTypes": [SMALL], **scenario, "steps": list(steps)}
     return run_scenario(read_scenario(msgspec.json.encode(whole), source="test"))
 
 
 def outcome(*steps: dict[str, Any], **scenario: Any) -> Any:
-    return told(*steps, **scenario).outcome
+    return reported(*steps, **scenario).outcome

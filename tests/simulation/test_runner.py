@@ -78,7 +78,7 @@ def test_a_live_cluster_stays_inside():
     assert run_scenario(read_scenario(LIVE.read_bytes(), source="live")).failed == ()
 
 
-def told_by_a_process(scenario: dict[str, Any], *, hash_seed: str) -> bytes:
+def reported_by_a_process(scenario: dict[str, Any], *, hash_seed: str) -> bytes:
     command = [sys.executable, "-m", "plimsoll", "simulate", "-f", "-", "-o", "json"]
     finished = subprocess.run(
         command,
@@ -95,8 +95,8 @@ def told_by_a_process(scenario: dict[str, Any], *, hash_seed: str) -> bytes:
 @pytest.mark.parametrize("world", ["stepped", "live"])
 @pytest.mark.slow
 def test_two_processes_with_two_hash_seeds_give_the_same_bytes(world: str):
-    first = told_by_a_process(busy_scenario(world), hash_seed="1")
-    assert first == told_by_a_process(busy_scenario(world), hash_seed="4242")
+    first = reported_by_a_process(busy_scenario(world), hash_seed="1")
+    assert first == reported_by_a_process(busy_scenario(world), hash_seed="4242")
     ended = msgspec.json.decode(first)
     pods = ended["pods"]
     assert sum(name.startswith("default/web-") for name in pods) == 10, "the deployment has grown"

@@ -36,7 +36,7 @@ def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_kernel_runs_as_plain_python_when_told_so():
+def test_a_kernel_runs_as_plain_python_on_request():
     with force_choice("plain"):
         assert doubled_sum(np.arange(4)) == 12
     assert doubled_sum._fast is None

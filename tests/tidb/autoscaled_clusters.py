@@ -281,13 +281,13 @@ class AutoscaledCluster:
                     self._bury_beyond(name, count)
                     labels = (own.get("config") or {}).get("server", {}).get("labels", {})
                     stores = [self.pd.register(f"{name}-tikv-{index}", labels=labels) for index in range(count)]
-                    told = {
+                    reported = {
                         str(breathing_store.id): {"id": str(breathing_store.id), "state": "Up"}
                         for breathing_store in stores
                         if breathing_store.state == 0
                     }
                     if not self.silent_stores:
-                        status[component]["stores"] = told
+                        status[component]["stores"] = reported
             if found.get("status") != status:
                 self.server.edit("tidbclusters", name, {"status": None}, sub="status")
                 self.server.edit("tidbclusters", name, {"status": status}, sub="status")

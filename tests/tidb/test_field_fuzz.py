@@ -108,20 +108,20 @@ def test_an_extreme_sample_is_missing_data(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "reported"),
     [
         ("spec.tikv.scaleInIntervalSeconds", 2**62, "spec.tikv.scaleInIntervalSeconds: 4611686018427387904 is out of"),
         ("spec.tikv.resources.storage_small.cpu", "1e30", "spec.tikv.resources.storage_small.cpu: 1e30 is out of"),
         ("spec.tikv.resources.storage_small.count", 2**40, "spec.tikv.resources.storage_small.count: 1099511627776 is"),
     ],
 )
-def test_a_number_out_of_range_is_named_in_the_condition_and_the_journal(path: str, value: Any, told: str) -> None:
+def test_a_number_out_of_range_is_named_in_the_condition_and_the_journal(path: str, value: Any, reported: str) -> None:
     with AutoscaledCluster(EmbeddedServer) as world:
         world.autoscaler().cluster().planner.says(group(1))
         world.server.edit("tidbclusterautoscalers", "as1", build_patch(path, value))
         (result,) = world.once()
-        assert told in str(result.problems[0])
-        assert (world.condition("Valid")[0], told in world.message("Valid")) == ("False", True)
+        assert reported in str(result.problems[0])
+        assert (world.condition("Valid")[0], reported in world.message("Valid")) == ("False", True)
         ref = Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")
         (entry,) = world.run.run_until(world.journal.list_entries(Query(ref=ref)))
-        assert [told in not_done.reason.message for not_done in entry.plan.not_done] == [True]
+        assert [reported in not_done.reason.message for not_done in entry.plan.not_done] == [True]

@@ -48,7 +48,7 @@ def why(world: LyingCluster) -> str:
 
 
 @pytest.mark.parametrize(
-    ("cell", "told"),
+    ("cell", "reported"),
     [
         (Cell("steady", "prometheus used", Lie.WARNED), "incompletely: partial response: a store did not answer"),
         (Cell("steady", "prometheus quota", Lie.DUPLICATED), "Prometheus has two series for it"),
@@ -57,15 +57,15 @@ def why(world: LyingCluster) -> str:
     ],
     ids=lambda value: str(value) if isinstance(value, Cell) else "",
 )
-def test_missing_data_is_named(cell: Cell, told: str) -> None:
+def test_missing_data_is_named(cell: Cell, reported: str) -> None:
     with ReportingCluster(cell) as world:
         world.settle()
         world.is_lying = True
         world.once(SETTLED_S)
         assert world.condition("Ready")[0] == "False"
-        assert told in world.message("MetricsAvailable")
-        assert any(told in event["message"] for event in world.sent.events)
-        assert told in why(world)
+        assert reported in world.message("MetricsAvailable")
+        assert any(reported in event["message"] for event in world.sent.events)
+        assert reported in why(world)
 
 
 def test_data_that_is_missing_about_one_instance_is_named_too(reviewed: ReviewedSentences) -> None:

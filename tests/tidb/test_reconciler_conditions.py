@@ -30,7 +30,7 @@ def world() -> Iterator[AutoscaledCluster]:
 
 
 class TestWithoutACluster:
-    def test_it_is_told_and_is_no_error(self, world: AutoscaledCluster) -> None:
+    def test_it_is_reported_and_is_no_error(self, world: AutoscaledCluster) -> None:
         (result,) = world.autoscaler().once()
         assert world.condition("Ready") == ("False", "ClusterNotFound")
         assert build_sentences(result) == ["prod/as1: nothing to do, TidbCluster prod/db does not exist"]

@@ -78,7 +78,7 @@ def test_a_raise_of_one_component_does_not_hold_the_other() -> None:
         assert world.tc("db")["spec"]["tikv"]["replicas"] == 5
 
 
-def test_replicas_that_somebody_else_wrote_hold_nothing() -> None:
+def test_replicas_that_another_writer_set_hold_nothing() -> None:
     with DrainingCluster(EmbeddedServer) as world:
         world.autoscaler().cluster()
         world.pass_by(10)

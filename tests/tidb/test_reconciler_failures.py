@@ -62,7 +62,7 @@ def patches(name: str, sub: str = "") -> Callable[[Request], bool]:
     return lambda call: call.method == "PATCH" and call.path.endswith(f"/{name}{sub}")
 
 
-class TestSomebodyElseWrites:
+class TestAnotherClientWrites:
     def test_the_cluster_is_read_and_decided_anew(self, world: AutoscaledCluster) -> None:
         """Somebody raised it by hand to 8 while we were about to raise it to 6: it does not fall."""
         world.planner.says(homogeneous(6))
@@ -85,11 +85,11 @@ class TestSomebodyElseWrites:
         }
         client = world.client(world.server.transport())
 
-        async def tell() -> None:
+        async def change() -> None:
             body = {"status": {"conditions": [theirs]}}
             await client.merge_patch(TidbClusterAutoScaler, "as1", body, namespace="prod", subresource="status")
 
-        world.once(transport=InterferingTransport(world.server.transport(), patches("as1", "/status"), tell))
+        world.once(transport=InterferingTransport(world.server.transport(), patches("as1", "/status"), change))
         assert world.condition("Billed") == ("True", "Paid")
         assert world.condition("Ready") == ("True", "Scaling")
 
@@ -120,7 +120,7 @@ class TestServersThatFail:
         world.once(300)
         assert world.tc()["spec"]["tikv"]["replicas"] == 2
 
-    def test_an_answer_that_is_lost_is_told_and_not_repeated(self, world: AutoscaledCluster) -> None:
+    def test_an_answer_that_is_lost_is_reported_and_not_repeated(self, world: AutoscaledCluster) -> None:
         world.planner.says(group(1))
         matches = lambda call: call.method == "POST" and call.path.endswith("/tidbclusters")  # noqa: E731 - as short
         (result,) = world.once(

@@ -93,7 +93,7 @@ class TestT20CoolDown:
             800: (1, "00:13:20"),
         }
 
-    def test_waiting_is_told_once(self, world: AutoscaledCluster) -> None:
+    def test_waiting_is_reported_once(self, world: AutoscaledCluster) -> None:
         world.planner.says(group(1))
         world.once()
         world.planner.says(group(2))
@@ -186,7 +186,7 @@ BAD_ANSWERS = {
 
 class TestT23BadAnswers:
     @pytest.mark.parametrize("case", BAD_ANSWERS)
-    def test_nothing_changes_and_it_is_told(self, world: AutoscaledCluster, case: str) -> None:
+    def test_nothing_changes_and_it_is_reported(self, world: AutoscaledCluster, case: str) -> None:
         world.planner.says(group(1))
         world.once()
         before = [world.tc(name)["spec"] for name in world.clusters]
@@ -208,7 +208,7 @@ class TestT23BadAnswers:
         assert world.clusters == [AUTO, "db"]
         assert world.condition("PlannerReachable") == ("True", "Answered")
 
-    def test_nobody_answers(self, world: AutoscaledCluster) -> None:
+    def test_no_server_answers(self, world: AutoscaledCluster) -> None:
         world.planner.says_body(None)
         world.once()
         assert world.condition("PlannerReachable") == ("False", "PlannerUnreachable")

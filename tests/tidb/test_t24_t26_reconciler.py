@@ -85,7 +85,7 @@ class TestT25MaxReplicasGuard:
         assert {"2", "3"} <= set(world.message("ScaleInBlocked").split())
 
     @pytest.mark.parametrize(("tolerated", "left"), [(0, 1), (2, 0)])
-    def test_bad_regions_are_tolerated_as_far_as_was_said(
+    def test_bad_regions_are_tolerated_as_far_as_configured(
         self, world: AutoscaledCluster, tolerated: int, left: int
     ) -> None:
         world.settings = replace(world.settings, peer_tolerance=tolerated)
@@ -100,7 +100,7 @@ class TestT25MaxReplicasGuard:
         assert world.condition("ScaleInBlocked")[0] == "True"
         assert {"3", "5"} <= set(world.message("ScaleInBlocked").split())
 
-    def test_being_blocked_is_told_once(self, world: AutoscaledCluster) -> None:
+    def test_being_blocked_is_reported_once(self, world: AutoscaledCluster) -> None:
         world.pd.max_replicas = 5
         world.once(730)
         assert [event["type"] for event in world.sent.events] == ["Warning"]

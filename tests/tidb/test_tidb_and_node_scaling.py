@@ -37,7 +37,7 @@ class StateSample(NamedTuple):
     buried: set[str]
 
 
-def told(*, every_s: int = 15, crash_at_s: int = -1, crashing: str = "") -> list[StateSample]:
+def reported(*, every_s: int = 15, crash_at_s: int = -1, crashing: str = "") -> list[StateSample]:
     """The story, moment by moment."""
     scenario = read_scenario(STORY.read_bytes(), source=STORY.name)
     moments = []
@@ -79,7 +79,7 @@ async def _moment(world: World, at_s: int) -> StateSample:
 
 @pytest.fixture(scope="module")
 def story() -> list[StateSample]:
-    return told()
+    return reported()
 
 
 def _first(story: list[StateSample], holds: Any) -> int:
@@ -134,7 +134,7 @@ def test_the_cluster_itself_keeps_its_size(story: list[StateSample]) -> None:
     [("tidb-autoscaler", 360), ("tidb-operator", 1_560)],
 )
 def test_a_crash_on_the_way_changes_neither_the_end_nor_what_is_safe(crashing: str, crash_at_s: int) -> None:
-    story = told(every_s=60, crash_at_s=crash_at_s, crashing=crashing)
+    story = reported(every_s=60, crash_at_s=crash_at_s, crashing=crashing)
 
     assert any(list(moment.groups.values()) == [2] for moment in story)
     assert max(len(moment.offline) for moment in story) <= 1

@@ -78,7 +78,7 @@ def test_the_operator_may_allow_what_is_refused(allowed: str) -> None:
     assert asked(service, allowed=[allowed]) == 3
 
 
-def test_what_is_allowed_is_not_more_than_was_said(reviewed: ReviewedSentences) -> None:
+def test_what_is_allowed_is_not_more_than_was_configured(reviewed: ReviewedSentences) -> None:
     service = FakeService(addresses=[("127.0.0.1",)])
     about = question(host="other.prod")
     reviewed(problem_with(service, about, allowed=["advice.prod", "127.0.0.2", "10.0.0.0/8"]))

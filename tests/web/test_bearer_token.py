@@ -45,14 +45,14 @@ def test_it_is_not_printed() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n", "two words", "a\nb", "naïve"], ids=ascii)
-def test_what_is_no_token_is_refused_without_being_told(text: str) -> None:
+def test_what_is_no_token_is_refused_without_being_quoted(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         token(text)
     assert str(refused.value) == "--pd-token-file: holds no token: one word of printable ASCII was expected"
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [(b"s3\xffcret", "token has no token: byte 2 is not ASCII"), (b"s3 cret", "holds no token: one word")],
     ids=["bytes", "two words"],
 )
@@ -65,16 +65,16 @@ def test_what_is_no_token_is_refused_without_being_told(text: str) -> None:
     ids=["run tidb", "tidb planner"],
 )
 def test_the_commands_refuse_a_file_without_one(
-    tmp_path: Path, command: tuple[str, ...], content: bytes, told: str
+    tmp_path: Path, command: tuple[str, ...], content: bytes, reported: str
 ) -> None:
     (tmp_path / "token").write_bytes(content)
     ended = plimsoll(*command, "--pd-token-file", "token", cwd=tmp_path)
     assert ended.returncode == 2
-    assert told in ended.stderr
+    assert reported in ended.stderr
     assert "cret" not in ended.stderr
 
 
-def test_a_token_for_nobody_is_a_mistake(tmp_path: Path) -> None:
+def test_a_token_without_a_server_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("s3cret")
     given = ("--once", "--server", "http://127.0.0.1:1", "--pd-token-file", "token")
     ended = plimsoll("run", "tidb", *given, cwd=tmp_path)

@@ -70,7 +70,7 @@ def test_a_token_file_that_is_not_there(data: Path, tmp_path: Path):
     assert not data.exists()
 
 
-def test_a_token_file_that_is_wrong_is_told_by_line_without_the_token(data: Path, tmp_path: Path):
+def test_a_token_file_that_is_wrong_is_reported_by_line_without_the_token(data: Path, tmp_path: Path):
     (tmp_path / "tokens").write_text("secret-one,alice,1\nsecret-two,bob\n")
     complaint = refused("--data", data, "--token-file", tmp_path / "tokens")
     assert "line 2" in complaint

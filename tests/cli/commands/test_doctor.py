@@ -30,11 +30,11 @@ BAD = Finding(
 )
 
 
-Tells = Callable[..., dict[str, Any]]
+SetFindings = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def tells(monkeypatch: pytest.MonkeyPatch) -> Tells:
+def set_findings(monkeypatch: pytest.MonkeyPatch) -> SetFindings:
     """A doctor who finds what it is told to find, and what it was asked."""
     asked: dict[str, Any] = {}
 
@@ -65,8 +65,8 @@ except SystemExit:
     assert ended.stderr.strip() == "[]"
 
 
-def test_a_plain_table_without_a_terminal(tells: Tells):
-    tells(FINE, ODD)
+def test_a_plain_table_without_a_terminal(set_findings: SetFindings):
+    set_findings(FINE, ODD)
     ended = plimsoll("doctor")
     assert ended.returncode == 0
     assert ended.stdout.splitlines() == [
@@ -82,8 +82,8 @@ def test_a_plain_table_without_a_terminal(tells: Tells):
     assert ended.stderr == ""
 
 
-def test_something_missing_is_exit_code_1_with_what_mends_it(tells: Tells):
-    tells(FINE, BAD)
+def test_something_missing_is_exit_code_1_with_what_mends_it(set_findings: SetFindings):
+    set_findings(FINE, BAD)
     ended = plimsoll("doctor")
     assert ended.returncode == 1
     assert ended.stdout.splitlines()[-5:] == [
@@ -96,18 +96,18 @@ def test_something_missing_is_exit_code_1_with_what_mends_it(tells: Tells):
 
 
 @pytest.mark.parametrize("output", ["json", "yaml"])
-def test_findings_as_data(tells: Tells, output: str):
-    tells(FINE, BAD)
+def test_findings_as_data(set_findings: SetFindings, output: str):
+    set_findings(FINE, BAD)
     ended = plimsoll("doctor", "-o", output)
-    told = yaml.safe_load(ended.stdout)
+    reported = yaml.safe_load(ended.stdout)
     assert ended.returncode == 1
-    assert (told["healthy"], told["level"], told["server"], told["controllers"]) == (
+    assert (reported["healthy"], reported["level"], reported["server"], reported["controllers"]) == (
         False,
         "fail",
         "https://x",
         ["nodes"],
     )
-    assert told["findings"][0] == {
+    assert reported["findings"][0] == {
         "check": "api",
         "level": "ok",
         "message": "https://x answers in 3 ms",
@@ -116,18 +116,18 @@ def test_findings_as_data(tells: Tells, output: str):
     }
 
 
-def test_names_are_the_checks_that_failed(tells: Tells):
-    tells(FINE, ODD, BAD)
+def test_names_are_the_checks_that_failed(set_findings: SetFindings):
+    set_findings(FINE, ODD, BAD)
     assert plimsoll("doctor", "-o", "name").stdout == "permissions.nodes\n"
 
 
-def test_a_server_that_cannot_be_reached_is_exit_code_4_with_a_hint(tells: Tells):
-    tells(error=NoExamination("cannot reach https://x: connection refused", hint="check host and port"))
+def test_a_server_that_cannot_be_reached_is_exit_code_4_with_a_hint(set_findings: SetFindings):
+    set_findings(error=NoExamination("cannot reach https://x: connection refused", hint="check host and port"))
     plain = plimsoll("doctor")
     assert (plain.returncode, plain.stdout) == (4, "")
     assert plain.stderr == "error: cannot reach https://x: connection refused\ncheck host and port\n"
-    told = json.loads(plimsoll("doctor", "-o", "json").stderr)
-    assert told == {
+    reported = json.loads(plimsoll("doctor", "-o", "json").stderr)
+    assert reported == {
         "error": {
             "message": "cannot reach https://x: connection refused",
             "hint": "check host and port",
@@ -136,8 +136,8 @@ def test_a_server_that_cannot_be_reached_is_exit_code_4_with_a_hint(tells: Tells
     }
 
 
-def test_options_are_those_of_kubectl(tells: Tells):
-    asked = tells(FINE)
+def test_options_are_those_of_kubectl(set_findings: SetFindings):
+    asked = set_findings(FINE)
     plimsoll("doctor", "--kubeconfig", "f", "--context", "c", "-n", "ns", "-s", "https://x", "--timeout", "3")
     connection = asked["connection"]
     assert (connection.kubeconfig, connection.context, connection.namespace, connection.server) == (
@@ -163,8 +163,10 @@ def test_options_are_those_of_kubectl(tells: Tells):
         ),
     ],
 )
-def test_what_is_advised_to_run_is_the_same_command_with_the_same_options(tells: Tells, given: list[str], again: str):
-    asked = tells(FINE)
+def test_what_is_advised_to_run_is_the_same_command_with_the_same_options(
+    set_findings: SetFindings, given: list[str], again: str
+):
+    asked = set_findings(FINE)
     plimsoll("doctor", *given)
     assert asked["invocation"] == again
 
@@ -179,8 +181,10 @@ def test_what_is_advised_to_run_is_the_same_command_with_the_same_options(tells:
         (["all", "nodes"], ("nodes", "requests", "kafka", "tidb", "fleet-agent", "kubelet")),
     ],
 )
-def test_controllers_may_be_named_several_times(tells: Tells, given: list[str], controllers: tuple[str, ...]):
-    asked = tells(FINE)
+def test_controllers_may_be_named_several_times(
+    set_findings: SetFindings, given: list[str], controllers: tuple[str, ...]
+):
+    asked = set_findings(FINE)
     plimsoll("doctor", *(word for name in given for word in ("--controller", name)))
     assert asked["controllers"] == controllers
 
@@ -203,7 +207,7 @@ def test_wrong_usage_and_configuration_are_exit_code_2(arguments: list[str], com
     assert complaint in ended.stderr
 
 
-def test_a_mistake_in_a_kubeconfig_is_told_with_its_place(tmp_path: Path):
+def test_a_mistake_in_a_kubeconfig_is_reported_with_its_place(tmp_path: Path):
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -215,7 +219,7 @@ def test_a_mistake_in_a_kubeconfig_is_told_with_its_place(tmp_path: Path):
     file = tmp_path / "config"
     file.write_text(yaml.safe_dump(config))
     ended = plimsoll("doctor", "--kubeconfig", file, "-o", "json")
-    told = json.loads(ended.stderr)["error"]
-    assert ended.returncode == told["exitCode"] == 2
-    assert str(file) in told["message"]
-    assert "users[0].user.exec.command" in told["message"]
+    reported = json.loads(ended.stderr)["error"]
+    assert ended.returncode == reported["exitCode"] == 2
+    assert str(file) in reported["message"]
+    assert "users[0].user.exec.command" in reported["message"]

@@ -45,8 +45,8 @@ def status_is_written(world: EmbeddedApi, *, ago_s: float = 3, **options: Any) -
     now = datetime.now(UTC) - timedelta(seconds=ago_s)
     state = ClusterState(policy())
     state.observe(builders.world(2, *builders.ready_nodes(2)), now)
-    told = later(loop_result(health=state.assess_health(now), policy=policy(**options)), at=now)
-    assert world.do(StatusConfigMapWriter(world.client).write(told)) is None
+    reported = later(loop_result(health=state.assess_health(now), policy=policy(**options)), at=now)
+    assert world.do(StatusConfigMapWriter(world.client).write(reported)) is None
 
 
 def configure(*words: str) -> CommandResult:
@@ -66,13 +66,13 @@ def test_a_pause_with_its_reason_and_its_end(world: EmbeddedApi, reviewed: Revie
     reviewed(plimsoll("resume").stdout)
 
 
-def test_programs_are_told_what_was_before(world: EmbeddedApi):
+def test_json_output_has_the_previous_state(world: EmbeddedApi):
     plimsoll("pause")
-    told = json.loads(plimsoll("pause", "--reason", "b", "-o", "json").stdout)
-    assert told == {"namespace": "kube-system", "paused": "b", "before": "true"}
+    reported = json.loads(plimsoll("pause", "--reason", "b", "-o", "json").stdout)
+    assert reported == {"namespace": "kube-system", "paused": "b", "before": "true"}
 
 
-def test_a_namespace_that_is_not_there_is_told(world: EmbeddedApi):
+def test_a_namespace_that_is_not_there_is_reported(world: EmbeddedApi):
     ended = plimsoll("pause", "-n", "nowhere")
     assert ended.returncode == 2
     assert "--namespace" in ended.stderr
@@ -81,7 +81,7 @@ def test_a_namespace_that_is_not_there_is_told(world: EmbeddedApi):
 # ---- status
 
 
-def test_the_status_tells_groups_sizes_and_the_last_turn(world: EmbeddedApi):
+def test_the_status_shows_groups_sizes_and_the_last_turn(world: EmbeddedApi):
     status_is_written(world)
     ended = plimsoll("nodes", "status")
     assert ended.returncode == 0
@@ -118,24 +118,24 @@ def test_a_long_scan_interval_makes_a_status_old_later(world: EmbeddedApi):
 def test_what_is_configured_and_not_used_is_warned_about(world: EmbeddedApi):
     status_is_written(world, max_cpu=10)
     configure("--max-cpu=20")
-    told = (
+    reported = (
         "warning: max-cpu is configured as 20, and the last loop iteration ran with 10: that was before the change at "
     )
-    assert told in plimsoll("nodes", "status").stderr
+    assert reported in plimsoll("nodes", "status").stderr
     configure("--max-cpu=10")
     assert plimsoll("nodes", "status").stderr == ""
 
 
-def test_what_the_autoscaler_did_not_take_is_told_apart_from_what_it_has_not_seen():
+def test_what_the_autoscaler_did_not_take_is_distinguished_from_what_it_has_not_seen():
     now, notes = NOON, {"cluster-autoscaler.kubernetes.io/last-updated": "2026-01-01 11:59:55 +0000 UTC"}
     found = ConfigMap(metadata=ObjectMeta(annotations={**notes, "plimsoll.io/options": '{"max-cpu": 10}'}))
 
     def problems(seconds_ago: int | None, **options: Any) -> list[str]:
         when = None if seconds_ago is None else now - timedelta(seconds=seconds_ago)
-        told: list[str] = build_status_report(found, RuntimeConfig(options=options, configured_at=when), now=now)[
+        reported: list[str] = build_status_report(found, RuntimeConfig(options=options, configured_at=when), now=now)[
             "problems"
         ]
-        return told
+        return reported
 
     assert problems(60, **{"max-cpu": 10}) == []
     assert problems(2, **{"max-cpu": 20}) == [
@@ -170,7 +170,7 @@ def test_names_are_those_of_groups(world: EmbeddedApi):
 @pytest.mark.parametrize(
     "text", ["", "- a", "{", "time: 5", "clusterWide: []\nnodeGroups: [1, {}]\n", "nodeGroups: {health: x}"]
 )
-def test_a_status_that_somebody_wrote_over_is_no_reason_to_fail(text: str):
+def test_a_status_that_was_overwritten_is_no_reason_to_fail(text: str):
     report = build_status_report(ConfigMap(data={"status": text}), RuntimeConfig(), now=NOON)
     assert report["stale"] is True
     assert report["ageSeconds"] is None
@@ -186,8 +186,8 @@ def test_cluster_autoscalers_own_status_is_read():
     )
     report = build_status_report(found, RuntimeConfig(), now=NOON)
     assert (report["ageSeconds"], report["stale"]) == (5.0, False)
-    (told,) = report["groups"]
-    assert (told["min"], told["target"], told["max"], told["backoff"]) == (1, 2, 3, "QUOTA: no more")
+    (reported,) = report["groups"]
+    assert (reported["min"], reported["target"], reported["max"], reported["backoff"]) == (1, 2, 3, "QUOTA: no more")
 
 
 # ---- configure
@@ -208,7 +208,7 @@ def test_flags_are_written_and_the_difference_is_shown(world: EmbeddedApi):
     assert configure("--show").stdout == text
 
 
-def test_when_a_change_counts_is_told(world: EmbeddedApi, reviewed: ReviewedSentences):
+def test_the_time_from_which_a_change_counts_is_reported(world: EmbeddedApi, reviewed: ReviewedSentences):
     reviewed(configure("--max-cpu=200").stderr)
     status_is_written(world, max_cpu=10)
     reviewed(configure("--max-cpu=20").stderr)
@@ -224,15 +224,15 @@ def test_a_misspelt_flag_with_its_value_is_what_is_wrong(world: EmbeddedApi):
 
 def test_unset_and_nothing_changed(world: EmbeddedApi, reviewed: ReviewedSentences):
     configure("--max-cpu=4", "--max-memory=8")
-    told = json.loads(configure("--unset", "max-cpu", "-o", "json").stdout)
-    assert told["changed"] == [{"flag": "max-cpu", "before": 4, "after": None}]
-    assert told["options"] == {"max-memory": 8}
+    reported = json.loads(configure("--unset", "max-cpu", "-o", "json").stdout)
+    assert reported["changed"] == [{"flag": "max-cpu", "before": 4, "after": None}]
+    assert reported["options"] == {"max-memory": 8}
     assert configure("--max-memory=8").stdout == "nothing changed\n"
     assert configure("--unset", "max-memory").returncode == 0
     reviewed(configure("--show").stdout)
 
 
-def test_every_mistake_is_told_at_once_and_nothing_is_written(world: EmbeddedApi):
+def test_every_mistake_is_reported_at_once_and_nothing_is_written(world: EmbeddedApi):
     ended = configure("--max-cpux=4", "--max-memory=much")
     assert ended.returncode == 2
     assert "max-cpux: unknown option; did you mean max-cpu?" in ended.stderr
@@ -257,7 +257,7 @@ def test_a_flag_without_effect_is_warned_about(world: EmbeddedApi):
     assert "warning: --estimator has no effect" in configure("--estimator=binpacking").stderr
 
 
-def test_no_flag_at_all_is_told(world: EmbeddedApi, reviewed: ReviewedSentences):
+def test_no_flag_at_all_is_reported(world: EmbeddedApi, reviewed: ReviewedSentences):
     ended = configure()
     assert ended.returncode == 2
     reviewed(ended.stderr)

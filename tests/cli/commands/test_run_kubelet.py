@@ -35,18 +35,20 @@ def test_a_time_that_is_less_than_nothing():
     assert "plimsoll run --help" in ended.stderr
 
 
-def test_the_group_tells_what_can_be_run():
+def test_the_group_describes_what_can_be_run():
     ended = plimsoll("run", "--help")
     assert ended.returncode == 0
     assert "kubelet" in ended.stdout
 
 
-@pytest.mark.parametrize(("takes_s", "told"), [(1.9, ""), (2.1, "no answer from there\n")])
-def test_what_is_waited_for_is_told_after_two_seconds(takes_s: float, told: str, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize(("takes_s", "reported"), [(1.9, ""), (2.1, "no answer from there\n")])
+def test_what_is_waited_for_is_reported_after_two_seconds(
+    takes_s: float, reported: str, capsys: pytest.CaptureFixture[str]
+):
     async def reach(clock: Clock) -> None:
         with report_if_slow("no answer from there"):
             await clock.sleep(takes_s)
         await clock.sleep(5)
 
     run_virtual(reach)
-    assert capsys.readouterr().err == told
+    assert capsys.readouterr().err == reported

@@ -117,7 +117,7 @@ steps: [{advance: 10s}]
 """
 
 
-def test_warnings_of_the_cluster_are_told_when_asked_for():
+def test_warnings_of_the_cluster_are_reported_when_asked_for():
     quiet, verbose = (plimsoll("simulate", "-f", "-", *more, stdin=REFUSED) for more in ((), ("--verbose",)))
     assert (quiet.returncode, quiet.stderr) == (0, "")
     assert "[warning" in verbose.stderr
@@ -148,13 +148,13 @@ def test_a_story_is_one_file():
 CRASH = "steps: [{crash: {component: kubelet}}, {crash: {component: kubelet, afterCalls: 3}}]"
 
 
-def test_crashes_are_told_to_who_asks():
+def test_crashes_are_reported_on_request():
     ended = plimsoll("simulate", "-f", "-", "-v", stdin=CRASH)
     assert ended.returncode == 0
     assert ended.stderr.count("simulation.process_crashed") == 1
     assert "simulation.process_crashed" not in plimsoll("simulate", "-f", "-", stdin=CRASH).stderr
 
 
-def test_a_crash_that_did_not_come_is_told():
-    told = "warning: steps[1].crash did not happen: kubelet had 3 writes left"
-    assert told in plimsoll("simulate", "-f", "-", stdin=CRASH).stderr
+def test_a_crash_that_did_not_come_is_reported():
+    reported = "warning: steps[1].crash did not happen: kubelet had 3 writes left"
+    assert reported in plimsoll("simulate", "-f", "-", stdin=CRASH).stderr

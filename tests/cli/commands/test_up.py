@@ -23,7 +23,7 @@ def up(ready: int, wanted: int, *, data: str = "/home/me/.plimsoll") -> UpStatus
 
 
 @pytest.mark.parametrize(
-    ("ready", "wanted", "told"),
+    ("ready", "wanted", "reported"),
     [
         (3, 3, "3 nodes, ready"),
         (1, 1, "1 node, ready"),
@@ -32,8 +32,8 @@ def up(ready: int, wanted: int, *, data: str = "/home/me/.plimsoll") -> UpStatus
         (3, 5, "3 of 5 nodes ready"),
     ],
 )
-def test_it_says_what_runs(ready: int, wanted: int, told: str):
-    assert f"on this machine: {told}.\n" in format_first_screen(up(ready, wanted))
+def test_it_says_what_runs(ready: int, wanted: int, reported: str):
+    assert f"on this machine: {reported}.\n" in format_first_screen(up(ready, wanted))
 
 
 def test_it_names_those_that_are_not_ready_and_why():
@@ -80,7 +80,7 @@ def test_keys_are_not_strewn_among_other_files(data: str, reviewed: ReviewedSent
     reviewed(ended.stderr)
 
 
-def test_a_file_for_a_directory_is_told_with_what_to_say_instead(tmp_path: Path):
+def test_a_file_for_a_directory_is_reported_with_what_to_use_instead(tmp_path: Path):
     file = tmp_path / "file"
     file.touch()
     ended = plimsoll("up", "--data", str(file))
@@ -103,9 +103,9 @@ def log_all(*, is_verbose: bool) -> None:
 
 def test_stderr_gets_a_sentence_per_loop_iteration_and_no_raw_events(capsys: pytest.CaptureFixture[str]):
     log_all(is_verbose=False)
-    told = capsys.readouterr().err.splitlines()
-    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC ", line) for line in told)
-    assert [line.partition(" UTC ")[2] for line in told] == [
+    reported = capsys.readouterr().err.splitlines()
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC ", line) for line in reported)
+    assert [line.partition(" UTC ")[2] for line in reported] == [
         "cloud: 2 machines created",
         "nodes: scaled up workers 3->4 for 2 pods",
         "tidb: prod/as1 tikv: no change",

@@ -97,7 +97,7 @@ def test_what_is_no_quantity_is_named_with_its_path(quantity: str, complaint: st
     assert complaint in ended.stdout
 
 
-def test_fields_that_nobody_knows_are_errors():
+def test_unknown_fields_are_errors():
     ended = validate({**POD, "spec": {**POD["spec"], "replicas": 3}})  # type: ignore[dict-item]  # a plain dict
     assert ended.returncode == 1
     assert ended.stdout == "spec.replicas: unknown field\n"
@@ -128,7 +128,7 @@ def test_a_definition_that_is_not_valid_is_refused_as_such():
     assert len(ended.stdout.splitlines()) == 1
 
 
-def test_a_kind_that_nobody_knows_asks_for_its_definition(reviewed: ReviewedSentences):
+def test_an_unknown_kind_asks_for_its_definition(reviewed: ReviewedSentences):
     ended = validate(gadget(low=1))
     assert ended.returncode == 1
     reviewed(ended.stdout)
@@ -140,10 +140,10 @@ def test_an_object_must_say_what_it_is(missing: str, path: str):
     assert (ended.returncode, ended.stdout) == (1, f"{path}: Required value\n")
 
 
-def test_json_tells_everything():
-    told = validate({**POD, "metadata": {"name": "Q"}}, arguments=("-o", "json"))
-    assert told.returncode == 1
-    data = json.loads(told.stdout)
+def test_json_has_everything():
+    reported = validate({**POD, "metadata": {"name": "Q"}}, arguments=("-o", "json"))
+    assert reported.returncode == 1
+    data = json.loads(reported.stdout)
     assert data["valid"] is False
     assert data["objects"][0]["errors"][0]["field"] == "metadata.name"
     assert data["objects"][0]["errors"][0]["reason"] == "FieldValueInvalid"
@@ -152,8 +152,8 @@ def test_json_tells_everything():
 
 def test_an_object_without_a_name_is_called_so():
     ended = validate(POD, {**POD, "metadata": {"namespace": "team"}})
-    (told,) = [line for line in ended.stdout.splitlines() if "(no name)" in line]
-    assert told.startswith("Pod/team/(no name): metadata.name: Required value")
+    (reported,) = [line for line in ended.stdout.splitlines() if "(no name)" in line]
+    assert reported.startswith("Pod/team/(no name): metadata.name: Required value")
 
 
 def test_names_of_the_invalid_ones_for_scripts():
@@ -172,7 +172,7 @@ def test_deprecated_versions_are_a_warning_not_an_error():
     assert "warning: ProvisioningRequest/r: autoscaling.x-k8s.io/v1beta1" in ended.stderr
 
 
-def test_an_update_of_an_object_that_is_not_in_the_old_file_is_told(tmp_path: Path):
+def test_an_update_of_an_object_that_is_not_in_the_old_file_is_reported(tmp_path: Path):
     other = {**POD, "metadata": {"name": "other"}}
     ended = validate(POD, other, arguments=("--old", stored_in(tmp_path, other)))
     assert ended.returncode == 0

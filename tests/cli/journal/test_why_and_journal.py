@@ -63,7 +63,7 @@ def keep_in_cluster(world: EmbeddedApi, *entries: Entry, name: str = "plimsoll-n
 # ---- why
 
 
-def test_a_pod_is_told_with_its_reason(data: Path):
+def test_a_pod_is_reported_with_its_reason(data: Path):
     ended = plimsoll("why", "pod/default/web-0", "--data", data)
     assert ended.returncode == 0
     first, when, *rest = ended.stdout.splitlines()
@@ -74,10 +74,10 @@ def test_a_pod_is_told_with_its_reason(data: Path):
 
 
 def test_the_newest_story_comes_first_and_as_many_as_asked_for(data: Path):
-    told = plimsoll("why", "nodegroup/batch", "--data", data).stdout
-    assert told.index("entry 2") < told.index("entry 1")
-    assert "failed: no quota" in told
-    assert "grow size=5: done" in told
+    reported = plimsoll("why", "nodegroup/batch", "--data", data).stdout
+    assert reported.index("entry 2") < reported.index("entry 1")
+    assert "failed: no quota" in reported
+    assert "grow size=5: done" in reported
     assert "entry 1" not in plimsoll("why", "nodegroup/batch", "--data", data, "--limit", "1").stdout
 
 
@@ -105,7 +105,7 @@ def test_programs_get_all_of_it(data: Path):
 
 
 @pytest.mark.parametrize("written", ["web-0", "pod/", "pod/a/b/c", "pod//b", "pod/a/", "service/x"])
-def test_a_name_that_cannot_be_is_told(data: Path, written: str):
+def test_a_name_that_cannot_be_is_reported(data: Path, written: str):
     ended = plimsoll("why", written, "--data", data)
     assert ended.returncode == 2
     assert ended.stderr.startswith("error: ")
@@ -126,7 +126,7 @@ def test_an_entry_is_accepted_as_it_is_printed(data: Path):
     assert plimsoll("why", name, "--data", data).stdout == plimsoll("journal", "2", "--data", data).stdout
 
 
-def test_a_misspelled_kind_is_told_with_the_nearest(data: Path, reviewed: ReviewedSentences):
+def test_a_misspelled_kind_is_reported_with_the_nearest(data: Path, reviewed: ReviewedSentences):
     ended = plimsoll("why", "deploymnt/web", "--data", data)
     assert ended.returncode == 2
     reviewed(ended.stderr)
@@ -135,7 +135,7 @@ def test_a_misspelled_kind_is_told_with_the_nearest(data: Path, reviewed: Review
 @pytest.mark.parametrize(
     ("written", "pods"), [("deploy/web", 2), ("deployment.apps/web", 2), ("rs/default/web-5f7", 2), ("deploy/w", 0)]
 )
-def test_a_workload_is_told_by_its_pods(tmp_path: Path, written: str, pods: int, reviewed: ReviewedSentences):
+def test_a_workload_is_reported_by_its_pods(tmp_path: Path, written: str, pods: int, reviewed: ReviewedSentences):
     found = NotDone(
         what="stays unschedulable",
         about=tuple(Ref(kind="pod", namespace="default", name=name) for name in ("web-5f7-a", "web-5f7-b", "other-0")),
@@ -168,19 +168,19 @@ def test_actions_that_were_held_back_do_not_count_as_done(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "reported"),
     [
         ({"metadata": {"annotations": {"plimsoll.io/paused": "freeze"}}}, "held back: paused: freeze"),
         ({"data": {"nodes": "dry-run: true"}}, "held back: dry run"),
     ],
 )
-def test_a_cluster_that_may_not_act_says_so_instead_of_nothing(world: EmbeddedApi, config: Any, told: str):
+def test_a_cluster_that_may_not_act_says_so_instead_of_nothing(world: EmbeddedApi, config: Any, reported: str):
     body = {"apiVersion": "v1", "kind": "ConfigMap", **config}
     body["metadata"] = {"name": "plimsoll", **config.get("metadata", {})}
     world.made("/api/v1/namespaces/kube-system/configmaps", body)
     ended = plimsoll("why", "pod/web-0", "--context", "prod")
     assert ended.returncode == 0
-    assert told in ended.stdout
+    assert reported in ended.stdout
 
 
 def test_nothing_known_is_exit_3_with_what_to_do(data: Path):
@@ -198,14 +198,14 @@ def test_no_journal_is_exit_3_with_what_to_do(tmp_path: Path):
     assert "plimsoll up" in error["hint"]
 
 
-def test_a_file_that_is_no_journal_is_told(tmp_path: Path, reviewed: ReviewedSentences):
+def test_a_file_that_is_no_journal_is_reported(tmp_path: Path, reviewed: ReviewedSentences):
     (tmp_path / JOURNAL_FILE).write_text("no database " * 100)
     ended = plimsoll("why", "node/n1", "--data", tmp_path)
     assert ended.returncode == 2
     reviewed(ended.stderr)
 
 
-def test_a_cluster_tells_the_last_story(world: EmbeddedApi):
+def test_a_cluster_shows_the_last_report(world: EmbeddedApi):
     keep_in_cluster(world, Entry(number=2, plan=plan(2, not_done=(left("web-0"),)), outcomes=(failed("no quota"),)))
     ended = plimsoll("why", "nodegroup/batch", "--kubeconfig", "x")
     assert ended.returncode == 0, ended.stderr
@@ -228,13 +228,13 @@ def test_what_a_cluster_does_not_know_is_exit_3(world: EmbeddedApi):
     assert "nothing is known about node/n1" in ended.stderr
 
 
-def test_autoscalers_of_tidb_tell_in_an_object_of_their_own(world: EmbeddedApi):
+def test_tidb_autoscalers_report_in_an_object_of_their_own(world: EmbeddedApi):
     held = Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")
     ended = plimsoll("why", "ta/prod/as1", "--kubeconfig", "x")
     assert ended.returncode == 3
     assert "there is no ConfigMap kube-system/plimsoll-tidb-last-plans" in ended.stderr
-    told = NotDone(what="tikv left as it is", about=(held,), reason=Reason(code="CoolingDown", message="not yet"))
-    entry = Entry(number=1, plan=plan(1, subsystem="tidb", actions=(), not_done=(told,)))
+    reported = NotDone(what="tikv left as it is", about=(held,), reason=Reason(code="CoolingDown", message="not yet"))
+    entry = Entry(number=1, plan=plan(1, subsystem="tidb", actions=(), not_done=(reported,)))
     keep_in_cluster(world, entry, name="plimsoll-tidb-last-plans")
     ended = plimsoll("why", "ta/prod/as1", "--kubeconfig", "x")
     assert "tikv left as it is\n    not yet\n" in ended.stdout
@@ -271,18 +271,18 @@ def test_entries_are_lines_newest_first(data: Path):
     ],
 )
 def test_entries_are_chosen_by_time_subsystem_and_thing(data: Path, options: list[str], numbers: list[int]):
-    told = plimsoll("journal", "--data", data, *options, "-o", "name")
-    assert told.stdout.splitlines() == [f"entry/{number}" for number in numbers]
-    assert told.returncode == 0
+    reported = plimsoll("journal", "--data", data, *options, "-o", "name")
+    assert reported.stdout.splitlines() == [f"entry/{number}" for number in numbers]
+    assert reported.returncode == 0
 
 
-def test_no_entry_is_said_so(data: Path, reviewed: ReviewedSentences):
+def test_no_entry_is_reported_as_such(data: Path, reviewed: ReviewedSentences):
     ended = plimsoll("journal", "--data", data, "--since", "1h")
     assert ended.stdout == ""
     reviewed(ended.stderr)
 
 
-def test_one_entry_is_told_in_full(data: Path):
+def test_one_entry_is_reported_in_full(data: Path):
     ended = plimsoll("journal", "2", "--data", data)
     assert "+ grow nodegroup/batch size=5: 41 pods wait [failed: no quota]" in ended.stdout
     assert "- pod/default/web-0, pod/default/web-1 left pending: fits no machine type" in ended.stdout
@@ -296,7 +296,7 @@ def test_an_entry_that_is_not_there_is_exit_3(data: Path):
 
 
 @pytest.mark.parametrize("time", ["soon", "1x", "2026-13-01T00:00:00Z", "2026-01-01T00:00:00"])
-def test_a_time_that_cannot_be_read_is_told_with_the_option(data: Path, time: str):
+def test_a_time_that_cannot_be_read_is_reported_with_the_option(data: Path, time: str):
     ended = plimsoll("journal", "--data", data, "--since", time)
     assert ended.returncode == 2
     assert ended.stderr.startswith("error: --since: ")
@@ -319,5 +319,5 @@ except SystemExit:
 
 
 def test_help_names_the_kinds_of_tidb_too():
-    told = " ".join(plimsoll("why", "--help").stdout.replace("│", " ").split())
-    assert "tidbclusterautoscaler (ta) or tidbcluster (tc)" in told
+    reported = " ".join(plimsoll("why", "--help").stdout.replace("│", " ").split())
+    assert "tidbclusterautoscaler (ta) or tidbcluster (tc)" in reported

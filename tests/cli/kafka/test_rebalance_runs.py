@@ -97,9 +97,9 @@ def test_a_refused_run_is_held_back_in_the_journal(tmp_path: Path):
     ended = add(tmp_path, "--yes")
     assert ended.returncode == 1
     assert "paused: rack b" in ended.stderr
-    told = explain(tmp_path)
-    assert "receive replicas: held back" in told
-    assert "paused: rack b" in told
+    reported = explain(tmp_path)
+    assert "receive replicas: held back" in reported
+    assert "paused: rack b" in reported
 
 
 def test_a_run_that_fails_before_it_begins_is_failed_in_the_journal(kafka: SimulatedKafka, tmp_path: Path):

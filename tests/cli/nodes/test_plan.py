@@ -46,14 +46,14 @@ def answer(document: Json, *arguments: str) -> Json:
     return found
 
 
-def told(document: Json, *arguments: str) -> str:
+def reported(document: Json, *arguments: str) -> str:
     ended = plimsoll("plan", "-f", "-", *arguments, stdin=json.dumps(document))
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
 
 def cost_line(document: Json) -> str:
-    (line,) = (line for line in told(document).splitlines() if line.startswith("costs "))
+    (line,) = (line for line in reported(document).splitlines() if line.startswith("costs "))
     return line
 
 
@@ -114,7 +114,7 @@ class TestJson:
             {"pods": 3, "reasons": ["Insufficient cpu (small, large): cpu 20 requested, the largest is large with 8"]}
         ]
 
-    def test_nodes_that_are_there_are_told_beside_the_plan(self):
+    def test_nodes_that_are_there_are_reported_beside_the_plan(self):
         group = {"id": "g", "max": 3, "target": 1, "machineType": "small"}
         found = answer(story(options={}, nodeGroups=[group]))["scaleUp"]
         assert found["existing"] == [{"node": "g-0", "pods": {"default/web": 4}}]
@@ -122,7 +122,7 @@ class TestJson:
         assert (grown["from"], grown["to"], grown["max"], grown["created"]) == (1, 3, 3, False)
         assert found["helped"] == 10
 
-    def test_a_zone_is_told_where_there_is_one(self):
+    def test_a_zone_is_reported_where_there_is_one(self):
         group = {"id": "g", "max": 3, "machineType": "small", "zone": "b"}
         assert [scale_up["zone"] for scale_up in answer(story(options={}, nodeGroups=[group]))["scaleUp"]["plan"]] == [
             "b"
@@ -162,15 +162,15 @@ class TestJson:
 
 class TestOtherForms:
     def test_yaml_says_the_same_as_json(self):
-        assert yaml.safe_load(told(story(), "-o", "yaml")) == answer(story())
+        assert yaml.safe_load(reported(story(), "-o", "yaml")) == answer(story())
 
     def test_names_of_the_groups_that_grow(self):
         groups = [scale_up["group"] for scale_up in answer(story())["scaleUp"]["plan"]]
-        assert told(story(), "-o", "name").splitlines() == [f"nodegroup/{group}" for group in groups]
+        assert reported(story(), "-o", "name").splitlines() == [f"nodegroup/{group}" for group in groups]
 
     def test_the_table_says_what_is_added_what_it_costs_and_who_is_left(self):
         big = {"name": "big", "count": 2, "template": {"spec": spec(20)}}
-        lines = told(story(pods=[*story()["pods"], big])).splitlines()
+        lines = reported(story(pods=[*story()["pods"], big])).splitlines()
         assert lines[0].split() == ["NODE", "GROUP", "MACHINE", "TYPE", "ZONE", "NODES", "PODS", "PER", "HOUR"]
         assert "10 of 12 pods are placed: 10 on 2 new nodes" in lines
         assert "costs 0.5500 USD per hour, the least possible for the pods on new nodes" in lines
@@ -184,7 +184,7 @@ class TestOtherForms:
 
     def test_prices_have_the_currency_that_the_file_names(self):
         types = [{**machine, "currency": "EUR"} for machine in story()["machineTypes"]]
-        assert "costs 0.5500 EUR per hour" in told(story(machineTypes=types))
+        assert "costs 0.5500 EUR per hour" in reported(story(machineTypes=types))
 
     def test_catalogues_are_merged(self):
         def count_types(*catalogues: str) -> set[str]:
@@ -196,11 +196,11 @@ class TestOtherForms:
         assert count_types("gce-n1", "aws-m6i-c6i-r6i") != count_types("aws-m6i-c6i-r6i")
         assert count_types("gce-n1", "aws-m6i-c6i-r6i") == count_types("aws-m6i-c6i-r6i", "gce-n1")
 
-    def test_prices_that_nobody_gave_are_called_estimated(self, reviewed: ReviewedSentences):
+    def test_prices_that_are_not_given_are_called_estimated(self, reviewed: ReviewedSentences):
         types = [{"name": "small", "cpu": 4, "memory": "16Gi"}]
         reviewed(cost_line(story(machineTypes=types)))
 
-    def test_pods_of_one_controller_are_told_together(self):
+    def test_pods_of_one_controller_are_reported_together(self):
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "api-5d9f", "uid": "1", "controller": True}
         pods = [
             {
@@ -211,7 +211,7 @@ class TestOtherForms:
             }
             for index in range(3)
         ]
-        assert "3 pods left: replicaset/shop/api-5d9f (3)" in told(story(pods=[], objects=pods))
+        assert "3 pods left: replicaset/shop/api-5d9f (3)" in reported(story(pods=[], objects=pods))
 
     def test_long_names_are_shortened_in_the_middle_and_many_groups_are_summed_up(self):
         groups = [
@@ -224,17 +224,17 @@ class TestOtherForms:
             for index in range(40)
         ]
         pods = [{"name": "web", "count": 40, "template": {"spec": spec()}}]
-        lines = told(story(options={}, nodeGroups=groups, pods=pods)).splitlines()
+        lines = reported(story(options={}, nodeGroups=groups, pods=pods)).splitlines()
         assert lines[1].startswith("a-very-long-name-of-a…up-in-some-account-00   ")
         assert max(map(len, lines)) < 120
         assert "and 10 nodes in 10 more groups for 10.00 USD per hour; -o json lists them all" in lines
         assert "40 of 40 pods are placed: 40 on 40 new nodes" in lines
 
     def test_nothing_to_do(self, reviewed: ReviewedSentences):
-        reviewed(told(story(pods=[])))
+        reviewed(reported(story(pods=[])))
 
-    def test_who_forgot_to_allow_new_groups_is_told(self, reviewed: ReviewedSentences):
-        reviewed(told(story(options={})))
+    def test_a_missing_option_to_allow_new_groups_is_named(self, reviewed: ReviewedSentences):
+        reviewed(reported(story(options={})))
 
 
 class TestFilesAndOptions:
@@ -291,7 +291,7 @@ class TestExplain:
     )
 
     def test_type_by_type(self):
-        lines = told(self.STORY, "--explain", "six-0").splitlines()
+        lines = reported(self.STORY, "--explain", "six-0").splitlines()
         assert lines[0].startswith("default/six: 1 pod, 1 on new nodes of ")
         rows = [re.split(r" {2,}", line) for line in lines if line.startswith("new group")]
         assert {row[1]: row[4] for row in rows} == {
@@ -306,11 +306,11 @@ class TestExplain:
         assert found["machineTypes"] == [{"machineType": "small", "reasons": ["Insufficient cpu: cpu needs 6, 4 left"]}]
 
     def test_a_pod_no_node_whatever_can_take(self):
-        assert "requests[cpu]: must be greater than or equal to 0" in told(self.STORY, "--explain", "odd")
+        assert "requests[cpu]: must be greater than or equal to 0" in reported(self.STORY, "--explain", "odd")
 
     def test_nodes_that_are_there(self):
         group = {"id": "g", "max": 1, "target": 1, "machineType": "small"}
-        text = told({**self.STORY, "nodeGroups": [group]}, "--explain", "six")
+        text = reported({**self.STORY, "nodeGroups": [group]}, "--explain", "six")
         assert "existing nodes: 0/1 nodes are available: 1 Insufficient cpu" in text
         assert "not offered: g: max size reached" in text
 
@@ -322,12 +322,12 @@ class TestExplain:
             "spec": spec(schedulingGates=[{"name": "quota"}]),
         }
         document = story(objects=[gated])
-        assert "1 pod not planned: held back by scheduling gates" in told(document)
+        assert "1 pod not planned: held back by scheduling gates" in reported(document)
         ended = plimsoll("plan", "-f", "-", "--explain", "g", stdin=json.dumps(document))
         assert (ended.returncode, ended.stdout) == (2, "")
         assert "default/g is not planned: held back by scheduling gates" in ended.stderr
 
-    def test_a_name_nobody_has(self):
+    def test_a_name_that_is_not_used(self):
         ended = plimsoll("plan", "-f", "-", "--explain", "wbe", "-o", "json", stdin=json.dumps(self.STORY))
         error = json.loads(ended.stderr)["error"]
         assert (ended.returncode, error["path"]) == (2, "--explain")
@@ -494,13 +494,13 @@ class TestRequests:
         options = {"node-autoprovisioning": True, "max-cpu": 8}
         found = answer(story(pods=[], options=options, objects=self.objects(["r"], self.ATOMIC, pods=9)))
         assert found["scaleUp"]["plan"] == []
-        told = found["requests"]["default/r"]["conditions"][1]
-        assert (told["status"], told["reason"]) == ("False", "CapacityIsNotFound")
-        assert "max cluster cpu limit reached" in told["message"]
+        reported = found["requests"]["default/r"]["conditions"][1]
+        assert (reported["status"], reported["reason"]) == ("False", "CapacityIsNotFound")
+        assert "max cluster cpu limit reached" in reported["message"]
         assert list(json.loads(found["requests"]["default/r"]["details"]["blocking"])) == ["0"]
 
     def test_the_table_has_a_line_for_each(self):
-        lines = told(story(pods=[], objects=self.objects(["r"], self.ATOMIC))).splitlines()
+        lines = reported(story(pods=[], objects=self.objects(["r"], self.ATOMIC))).splitlines()
         assert any(line.startswith("request default/r: Provisioned=True, CapacityIsProvisioned: ") for line in lines)
 
     def test_a_check_is_not_explained(self, reviewed: ReviewedSentences):

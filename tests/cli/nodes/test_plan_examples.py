@@ -23,7 +23,7 @@ def left(found: dict[str, Any]) -> int:
     return sum(remaining["pods"] for remaining in found["scaleUp"]["remaining"])
 
 
-def test_every_example_is_told_about_here():
+def test_every_example_is_reported_about_here():
     assert {example.name for example in EXAMPLES.iterdir()} == {"mixed.yaml", "gpu.yaml", "zones.yaml", "request.yaml"}
 
 

@@ -70,12 +70,12 @@ def test_another_plan_is_exit_1_and_shows_where(file: Path):
     assert "recorded by Plimsoll 0" in ended.stderr
 
 
-def test_programs_are_told_all_differences(file: Path):
+def test_json_output_has_all_differences(file: Path):
     ended = plimsoll("replay", changed(file, extra=1), "-o", "json")
-    told = json.loads(ended.stdout)
-    assert told["same"] is False
-    assert told["differences"] == [{"path": "plan.extra", "recorded": "1", "now": "(nothing)"}]
-    assert told["plan"]["scaleUp"]["helped"] == 2
+    reported = json.loads(ended.stdout)
+    assert reported["same"] is False
+    assert reported["differences"] == [{"path": "plan.extra", "recorded": "1", "now": "(nothing)"}]
+    assert reported["plan"]["scaleUp"]["helped"] == 2
     assert plimsoll("replay", file, "-o", "name").stdout == "plan.extra\n"
 
 
@@ -92,7 +92,7 @@ def test_what_is_no_recording_is_exit_2_with_the_file(tmp_path: Path, content: b
     assert str(path) in ended.stderr
 
 
-def test_a_recording_without_a_plan_is_told(file: Path, reviewed: ReviewedSentences):
+def test_a_recording_without_a_plan_is_reported(file: Path, reviewed: ReviewedSentences):
     recording = read_recording(file.read_bytes())
     file.write_bytes(write_recording(replace_parts(recording, snapshot=recording.get_part("snapshot"))))
     ended = plimsoll("replay", file)
@@ -171,7 +171,7 @@ def test_a_file_that_cannot_be_written_is_exit_2(seen: dict[str, Any], tmp_path:
     reviewed(ended.stderr)
 
 
-def test_a_flag_nobody_knows_is_exit_2(seen: dict[str, Any], tmp_path: Path, reviewed: ReviewedSentences):
+def test_an_unknown_flag_is_exit_2(seen: dict[str, Any], tmp_path: Path, reviewed: ReviewedSentences):
     _, ended = recorded(tmp_path, "--max-cpux=3")
     assert ended.returncode == 2
     reviewed(ended.stderr)

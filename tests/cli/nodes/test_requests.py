@@ -98,7 +98,7 @@ def test_no_requests_is_an_answer(world: EmbeddedApi, reviewed: ReviewedSentence
     assert plimsoll("requests", "list", "-o", "json").stdout == "[]\n"
 
 
-def test_a_description_tells_what_stands_in_the_way(world: EmbeddedApi):
+def test_a_description_shows_what_stands_in_the_way(world: EmbeddedApi):
     given(
         world,
         "r",
@@ -108,18 +108,23 @@ def test_a_description_tells_what_stands_in_the_way(world: EmbeddedApi):
         nextAttemptTime="2026-01-01T12:04:00Z",
         blocking='{"0":["zone b is backed off until 02:10"]}',
     )
-    told = plimsoll("requests", "describe", "r").stdout
-    assert "pods         8 (7 x worker, 1 x leader)" in told
-    assert "             14 of 24 pods fit" in told
-    assert f"attempts     3, last at {NOON}, next after 2026-01-01T12:04:00Z" in told
-    assert "blocked by   pod set 0: zone b is backed off until 02:10" in told
-    assert "Provisioned   False    CapacityIsNotFound" in told
+    reported = plimsoll("requests", "describe", "r").stdout
+    assert "pods         8 (7 x worker, 1 x leader)" in reported
+    assert "             14 of 24 pods fit" in reported
+    assert f"attempts     3, last at {NOON}, next after 2026-01-01T12:04:00Z" in reported
+    assert "blocked by   pod set 0: zone b is backed off until 02:10" in reported
+    assert "Provisioned   False    CapacityIsNotFound" in reported
 
 
-def test_details_of_somebody_else_are_no_trouble(world: EmbeddedApi):
+def test_details_of_another_program_are_no_trouble(world: EmbeddedApi):
     given(world, "r", condition("Provisioned"), attempts="many", nodeGroups="[", blocking="<b>", bookedUntil="soon")
-    told = json.loads(plimsoll("requests", "describe", "default/r", "-o", "json").stdout)
-    assert (told["attempts"], told["nodeGroups"], told["blocking"], told["bookedUntil"]) == (0, {}, "<b>", None)
+    reported = json.loads(plimsoll("requests", "describe", "default/r", "-o", "json").stdout)
+    assert (reported["attempts"], reported["nodeGroups"], reported["blocking"], reported["bookedUntil"]) == (
+        0,
+        {},
+        "<b>",
+        None,
+    )
 
 
 def test_a_request_that_is_not_there_is_exit_3(world: EmbeddedApi):
@@ -164,7 +169,7 @@ def test_a_timeout_that_is_none_is_exit_2(world: EmbeddedApi):
     assert "--timeout" in ended.stderr
 
 
-def test_a_cluster_that_does_not_know_requests_is_told_what_to_install(
+def test_a_cluster_that_does_not_know_requests_is_reported_what_to_install(
     world: EmbeddedApi,
 ):
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -8,7 +8,7 @@ from plimsoll.cli.shared.progress import Progress
 from plimsoll.runtime.virtual_run import VirtualRun
 
 
-def told(*steps: tuple[str, float], is_silent: bool = False) -> list[str]:
+def reported(*steps: tuple[str, float], is_silent: bool = False) -> list[str]:
     """What is told about steps of some seconds each."""
     with VirtualRun(start=datetime(2026, 1, 1, tzinfo=UTC)) as run, redirect_stderr(io.StringIO()) as err:
 
@@ -24,12 +24,12 @@ def told(*steps: tuple[str, float], is_silent: bool = False) -> list[str]:
 
 
 def test_what_is_quick_is_not_talked_about():
-    assert told(("a", 0.5), ("b", 1.4)) == []
+    assert reported(("a", 0.5), ("b", 1.4)) == []
 
 
-def test_from_two_seconds_on_the_present_step_and_every_later_one_is_told():
-    assert told(("a", 1), ("b", 5), ("c", 1)) == ["looking: b", "looking: c"]
+def test_from_two_seconds_on_the_present_step_and_every_later_one_is_reported():
+    assert reported(("a", 1), ("b", 5), ("c", 1)) == ["looking: b", "looking: c"]
 
 
 def test_silence_may_be_asked_for():
-    assert told(("a", 5), ("b", 5), is_silent=True) == []
+    assert reported(("a", 5), ("b", 5), is_silent=True) == []

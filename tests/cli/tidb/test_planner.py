@@ -16,7 +16,7 @@ GIVEN = {
 
 
 @pytest.mark.parametrize(
-    ("flag", "value", "told"),
+    ("flag", "value", "reported"),
     [
         ("--listen", "localhost", "is not HOST:PORT"),
         ("--pd", "pd.test:2379", "--pd: "),
@@ -34,11 +34,11 @@ GIVEN = {
         ("--query", "tikv.memory=up", "tikv.cpu_used"),
     ],
 )
-def test_a_flag_that_cannot_be_used_is_named(flag: str, value: str, told: str) -> None:
+def test_a_flag_that_cannot_be_used_is_named(flag: str, value: str, reported: str) -> None:
     words = [word for pair in {**GIVEN, flag: value}.items() for word in pair]
     ended = plimsoll("tidb", "planner", *words)
     assert ended.returncode == 2
-    assert told in ended.stderr
+    assert reported in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

@@ -67,12 +67,12 @@ def test_the_table_has_sums_and_decisions(folder: Path) -> None:
     assert "new group of 2" in ended.stdout
 
 
-def test_json_tells_sums_and_decisions_with_reasons(folder: Path) -> None:
-    told = answered(run(folder, "-o", "json", "--price-per-core-hour", "0.5"))
-    (summary,) = told["summaries"]
+def test_json_has_sums_and_decisions_with_reasons(folder: Path) -> None:
+    reported = answered(run(folder, "-o", "json", "--price-per-core-hour", "0.5"))
+    (summary,) = reported["summaries"]
     assert (summary["component"], summary["peakInstances"], summary["scaleOuts"]) == ("tikv", 5, 1)
     assert summary["cost"] == pytest.approx(16 * 0.5)
-    (decision,) = told["decisions"]
+    (decision,) = reported["decisions"]
     assert (decision["atS"], decision["kind"], decision["added"]) == (0, "small", 2)
     assert any("hot" in why for why in decision["why"])
 
@@ -82,7 +82,7 @@ def test_nodes_limit_what_is_added(folder: Path) -> None:
     assert decision["what"] == "new group of 1"
 
 
-def test_a_load_that_changes_nothing_is_said_to(folder: Path) -> None:
+def test_a_load_that_changes_nothing_is_reported_as_such(folder: Path) -> None:
     (folder / "calm.csv").write_text("seconds,tikv_cores\n0,6\n600,6\n")
     assert "No decisions" in run(folder, load="calm.csv").stdout
 
@@ -95,7 +95,7 @@ def test_a_png(folder: Path) -> None:
     assert (folder / "day.png").read_bytes().startswith(PNG)
 
 
-def test_an_svg_is_the_same_every_time_and_tells_units_and_thresholds(folder: Path) -> None:
+def test_an_svg_is_the_same_every_time_and_shows_units_and_thresholds(folder: Path) -> None:
     run(folder, "--plot", "first.svg")
     run(folder, "--plot", "second.svg")
     first = (folder / "first.svg").read_bytes()
@@ -103,8 +103,15 @@ def test_an_svg_is_the_same_every_time_and_tells_units_and_thresholds(folder: Pa
     ET.fromstring(first)
     # What is drawn as outlines is written down beside them.
     drawn = first.decode()
-    for told in ("hours since the beginning", "cores", "instances", "core hours", "max_threshold (0.8)", "group small"):
-        assert told in drawn
+    for reported in (
+        "hours since the beginning",
+        "cores",
+        "instances",
+        "core hours",
+        "max_threshold (0.8)",
+        "group small",
+    ):
+        assert reported in drawn
 
 
 def test_a_page_holds_picture_sums_and_decisions(folder: Path) -> None:
@@ -165,7 +172,7 @@ def test_bytes_that_are_no_text(folder: Path) -> None:
     assert (ended.returncode, "is not text" in ended.stderr) == (2, True)
 
 
-def test_an_invalid_autoscaler_is_told_as_validate_tells_it(folder: Path) -> None:
+def test_an_invalid_autoscaler_is_reported_as_validate_reports_it(folder: Path) -> None:
     write(folder, autoscaler(rules={"cpu": {"max_threshold": 2}}))
     ended = run(folder)
     assert ended.returncode == 1
@@ -186,10 +193,10 @@ def test_what_an_external_service_sizes_cannot_be_played(folder: Path) -> None:
 def test_the_example_shows_what_it_says() -> None:
     """A hot morning makes a group that goes at noon, a busy evening makes the cluster itself grow."""
     files = ("--load", EXAMPLES / "day.csv", "-f", EXAMPLES / "tac.yaml", "--tc", EXAMPLES / "tc.yaml")
-    told = answered(plimsoll("tidb", "simulate", *files, "--step", "2m", "-o", "json"))
+    reported = answered(plimsoll("tidb", "simulate", *files, "--step", "2m", "-o", "json"))
     done = [
         (decision["component"], decision["kind"], decision["added"])
-        for decision in told["decisions"]
+        for decision in reported["decisions"]
         if decision["added"]
     ]
     assert done == [
@@ -199,4 +206,4 @@ def test_the_example_shows_what_it_says() -> None:
         ("tikv", "small", -1),
         ("tikv", "base", 2),
     ]
-    assert all(summary["savedShare"] > 0 for summary in told["summaries"])
+    assert all(summary["savedShare"] > 0 for summary in reported["summaries"])

@@ -165,9 +165,9 @@ def test_t13_two_of_three_without_metrics_are_not_enough(tmp_path: Path):
 def complaint(folder: Path, asked: Any, seen: Any) -> tuple[str, str]:
     ended = run_plan(folder, asked, seen)
     assert (ended.returncode, ended.stdout) == (2, "")
-    told = json.loads(ended.stderr)
-    assert list(told) == ["error", "detail"]
-    return told["error"], told["detail"]
+    reported = json.loads(ended.stderr)
+    assert list(reported) == ["error", "detail"]
+    return reported["error"], reported["detail"]
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_t16_reserved_types_do_not_count_as_types(tmp_path: Path):
     assert found["rules"]["cpu"]["resource_types"] == ["default_tikv"]
 
 
-def test_t16_types_of_a_rule_are_sorted_and_said_once(tmp_path: Path):
+def test_t16_types_of_a_rule_are_sorted_and_shown_once(tmp_path: Path):
     types = ["storage_small", "a", "storage_small", "default_homogeneous_tikv"]
     given = autoscaler(tikv=tikv(resources={"storage_small": SMALL, "a": SMALL}, rules=rule(resource_types=types)))
     shown = run_validate(tmp_path, given, cluster(), arguments=("--show-defaulted",))
@@ -296,13 +296,13 @@ def test_thresholds_that_lie_close_together_are_a_warning(tmp_path: Path):
     assert run_validate(tmp_path, autoscaler(tikv=tikv(rules=rule(min_threshold=0.6))), cluster()).stderr == ""
 
 
-def test_what_has_another_shape_is_told_by_the_schema(tmp_path: Path):
+def test_what_has_another_shape_is_reported_by_the_schema(tmp_path: Path):
     found = lines(run_validate(tmp_path, autoscaler(tikv=tikv(rules=rule(max_threshold="high"))), cluster()))
     assert len(found) == 1
     assert found[0].startswith("spec.tikv.rules.cpu.max_threshold: ")
 
 
-def test_fields_that_nobody_knows_are_errors(tmp_path: Path):
+def test_unknown_fields_are_errors(tmp_path: Path):
     found = lines(run_validate(tmp_path, autoscaler(tikv=tikv(minReplicas=1)), cluster()))
     assert found == ["spec.tikv.minReplicas: unknown field"]
 
@@ -330,7 +330,7 @@ def test_what_cannot_be_used_ends_with_2(tmp_path: Path, given: Any, others: lis
 
 
 @pytest.mark.parametrize("others", [[cluster()], [autoscaler()]], ids=["another cluster", "no cluster"])
-def test_what_needs_no_cluster_is_told_without_one(tmp_path: Path, others: list[Json]):
+def test_what_needs_no_cluster_is_reported_without_one(tmp_path: Path, others: list[Json]):
     given = autoscaler(cluster={"name": "db", "namespace": "other"}, tikv=tikv(rules=rule(max_threshold=2)))
     found = lines(run_validate(tmp_path, given, *others))
     assert found[0] == "spec.cluster.namespace: namespace other does not allow autoscalers of prod"
@@ -359,6 +359,6 @@ def test_plimsoll_validate_asks_the_cluster_if_it_is_given_along():
     assert "TidbCluster/prod/db valid" in ended.stdout
 
 
-def test_plimsoll_validate_tells_the_schema_first():
+def test_plimsoll_validate_reports_the_schema_first():
     ended = judge(autoscaler(tikv=tikv(scaleInInterval=3)))
     assert (ended.returncode, ended.stdout) == (1, "spec.tikv.scaleInInterval: unknown field\n")

@@ -26,7 +26,7 @@ class ApiServer(NamedTuple):
     process: subprocess.Popen[str]
     url: str
     kubeconfig: Path
-    told: str
+    reported: str
 
     @property
     def config(self) -> dict[str, Any]:

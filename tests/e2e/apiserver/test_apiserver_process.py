@@ -44,7 +44,7 @@ def test_it_says_where_it_is_and_how_to_try_it(tmp_path: Path):
     with running(tmp_path / "data") as server:
         assert server.kubeconfig == tmp_path / "data" / "kubeconfig"
         assert server.kubeconfig.stat().st_mode & 0o777 == 0o600
-        assert f"kubectl --kubeconfig {server.kubeconfig} get namespaces" in server.told
+        assert f"kubectl --kubeconfig {server.kubeconfig} get namespaces" in server.reported
         assert server.url.startswith("https://127.0.0.1:")
         status, namespaces = server.ask("GET", "/api/v1/namespaces")
         assert status == 200
@@ -126,7 +126,7 @@ def test_a_second_server_on_the_same_directory_is_refused_and_harms_nothing(tmp_
         assert server.ask("GET", "/api/v1/namespaces")[0] == 200
 
 
-def test_a_busy_port_is_told_with_what_to_do(tmp_path: Path):
+def test_a_busy_port_is_reported_with_what_to_do(tmp_path: Path):
     with running(tmp_path / "one") as server:
         port = str(urlsplit(server.url).port)
         code, out, err = ended(started(tmp_path / "other", "--port", port))
@@ -134,7 +134,7 @@ def test_a_busy_port_is_told_with_what_to_do(tmp_path: Path):
         assert err == f"error: port {port} of 127.0.0.1 is in use by another program; choose another one by --port\n"
 
 
-def test_an_address_that_is_not_ours_is_told_with_what_to_do(tmp_path: Path):
+def test_an_address_that_is_not_ours_is_reported_with_what_to_do(tmp_path: Path):
     code, _, err = ended(started(tmp_path, "--host", "203.0.113.1", "--port", "0"))
     assert code == 2
     assert "cannot listen on 203.0.113.1" in err

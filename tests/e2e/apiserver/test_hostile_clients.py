@@ -80,7 +80,7 @@ async def send_without_end(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0)  # drain does not wait once the socket is gone, and the news comes with the next turn
 
 
-async def test_who_asks_first_whether_to_send_too_much_is_told_not_to(tmp_path: Path):
+async def test_a_client_that_expects_100_continue_for_too_much_gets_417(tmp_path: Path):
     async with serving(FakeApplication(), tmp_path) as server, server.client() as client:
         head = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9999999\r\n\r\n"
         await client.send(head)
@@ -345,7 +345,7 @@ async def test_a_client_that_never_reads_is_cut_off_and_others_are_served(tmp_pa
         deaf.writer.transport.abort()
 
 
-async def test_a_large_answer_that_nobody_reads_is_given_up(tmp_path: Path):
+async def test_a_large_response_that_is_not_read_is_given_up(tmp_path: Path):
     async with serving(FakeApplication(), tmp_path, Limits(write_stall_s=SHORT)) as server:
         deaf = await server.connected()
         deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -391,7 +391,7 @@ async def test_a_client_that_never_shakes_hands_is_cut_off(tmp_path: Path):
         writer.close()
 
 
-async def test_plain_http_and_noise_instead_of_a_handshake_harm_nobody(
+async def test_plain_http_and_noise_instead_of_a_handshake_are_harmless(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     async with serving(FakeApplication(), tmp_path) as server:

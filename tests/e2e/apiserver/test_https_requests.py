@@ -49,7 +49,7 @@ async def test_a_chunked_body_is_taken_like_any_other(tmp_path: Path):
         assert (await client.response()).json["size"] == 5
 
 
-async def test_who_asks_first_is_told_to_go_on(tmp_path: Path):
+async def test_who_asks_first_gets_100_continue(tmp_path: Path):
     async with serving(FakeApplication(), tmp_path) as server, server.client() as client:
         head = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
         await client.send(head)
@@ -61,8 +61,8 @@ async def test_who_asks_first_is_told_to_go_on(tmp_path: Path):
 async def test_pipelined_requests_are_answered_in_order(tmp_path: Path):
     async with serving(FakeApplication(), tmp_path) as server, server.client() as client:
         await client.send(b"".join(b"GET /echo?n=%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % n for n in range(20)))
-        told = [(await client.response()).json["query"] for _ in range(20)]
-        assert told == [[["n", str(number)]] for number in range(20)]
+        reported = [(await client.response()).json["query"] for _ in range(20)]
+        assert reported == [[["n", str(number)]] for number in range(20)]
 
 
 async def test_head_is_answered_without_a_body(tmp_path: Path):

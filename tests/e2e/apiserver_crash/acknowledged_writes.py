@@ -149,13 +149,13 @@ class WriteLedger:
 
     # ---- what watchers must have been told
 
-    def history(self, told: Mapping[str, Iterable[Event]]) -> list[Write]:
+    def history(self, reported: Mapping[str, Iterable[Event]]) -> list[Write]:
         """All writes since the last call, in the order of their revisions; called when a restarted server was marked.
 
         `told`, by resource, is what watchers of everything were told since then: the revisions of deletions are theirs.
         """
         deletions: defaultdict[Key, deque[int]] = defaultdict(deque)
-        for resource, events in told.items():
+        for resource, events in reported.items():
             for event in events:
                 if event.type == "DELETED":
                     deletions[Key(resource, event.name)].append(event.revision)

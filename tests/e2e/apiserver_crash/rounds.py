@@ -61,8 +61,8 @@ def rounds_of_load(directory: Path, *, seed: int, ends: Sequence[signal.Signals]
 def check_end(server: ApiServer, end: signal.Signals) -> None:
     code = server.process.wait(timeout=PATIENCE_S)
     assert server.process.stderr is not None
-    said = server.process.stderr.read()
-    assert (code, said) == ((0, "stopped\n") if end is signal.SIGTERM else (-end, ""))
+    stated = server.process.stderr.read()
+    assert (code, stated) == ((0, "stopped\n") if end is signal.SIGTERM else (-end, ""))
 
 
 class CrashRounds:
@@ -115,7 +115,7 @@ class CrashRounds:
             await watcher.resume(session)
         for watcher in self._watchers:
             await watcher.catch_up(until[watcher.resource])
-        self._check_told()
+        self._check_reported()
         return session
 
     async def _prepare(self, session: ConnectionSettings, connections: AsyncExitStack) -> None:
@@ -154,9 +154,9 @@ class CrashRounds:
             until[key.resource] = int(written["metadata"]["resourceVersion"])
         return until
 
-    def _check_told(self) -> None:
+    def _check_reported(self) -> None:
         history = self._ledger.history(
-            {watcher.resource: watcher.told for watcher in self._watchers if not watcher.only_even}
+            {watcher.resource: watcher.reported for watcher in self._watchers if not watcher.only_even}
         )
         for watcher in self._watchers:
             watcher.check(history)

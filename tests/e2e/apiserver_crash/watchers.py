@@ -22,7 +22,7 @@ class Watcher:
         self.only_even = only_even
         self.seen = 0
         """The revision it goes on from."""
-        self.told: list[Event] = []
+        self.reported: list[Event] = []
         self.resumptions = 0
         place = "" if everywhere else f"namespaces/{NAMESPACE}/"
         selector = "&labelSelector=parity%3Deven" if only_even else ""
@@ -47,9 +47,9 @@ class Watcher:
 
     async def follow(self, session: ConnectionSettings, *, hang_up_after: int) -> bool:
         """Until the server ends it; False if that was in the middle. Goes away once under way, and comes back."""
-        enough = len(self.told) + hang_up_after
+        enough = len(self.reported) + hang_up_after
         try:
-            while len(self.told) < enough:
+            while len(self.reported) < enough:
                 if not await self._take():
                     return True
             await self.hang_up()
@@ -92,16 +92,16 @@ class Watcher:
         event = Event(kind, revision_of(obj), obj["metadata"]["name"], obj)
         assert event.revision > self.seen, "told twice, or out of order"
         self.seen = event.revision
-        self.told.append(event)
+        self.reported.append(event)
 
     def check(self, history: Iterable[Write]) -> None:
         """Was it told of everything since the last check, once, in order, as it was written? Then begin anew."""
         events = (event_of(write, self._sees) for write in history if write.key.resource == self.resource)
         expected = [event for event in events if event is not None]
-        outlines = [[event[:3] for event in events] for events in (self.told, expected)]
+        outlines = [[event[:3] for event in events] for events in (self.reported, expected)]
         assert outlines[0] == outlines[1]
-        assert self.told == expected
-        self.told.clear()
+        assert self.reported == expected
+        self.reported.clear()
 
     def _sees(self, obj: Json) -> bool:
         return is_even(obj) or not self.only_even

@@ -38,7 +38,7 @@ async def test_the_status_is_written_by_its_own_part_only(client: Client, namesp
     assert by_object.status.seen == "yes"
 
 
-async def test_an_object_the_struct_cannot_hold_is_told_apart(client: Client, namespace: str, gauges: Resource):
+async def test_an_object_the_struct_cannot_hold_is_distinguished(client: Client, namespace: str, gauges: Resource):
     await client.create(gauges, gauge("good", 3), namespace=namespace)
     with pytest.raises(UnreadableAnswer, match="level"):
         await client.create(gauges, gauge("odd", "high"), namespace=namespace)

@@ -38,7 +38,7 @@ async def other_namespace(access: Access) -> AsyncIterator[str]:
 
 
 @pytest.mark.asyncio
-async def test_the_example_copies_tells_and_gives_its_lease_back(
+async def test_the_example_copies_reports_and_gives_its_lease_back(
     client: Client, access: Access, kubeconfig: Path, namespace: str, other_namespace: str
 ):
     body = {"metadata": {"name": "x", "labels": {"copy-to": other_namespace}}, "data": {"k": "v"}}
@@ -47,7 +47,7 @@ async def test_the_example_copies_tells_and_gives_its_lease_back(
     with subprocess.Popen(command) as process:  # noqa: ASYNC220 - it starts in no time, and the loop has nothing else to do
         try:
             await until(lambda: exists(client, ConfigMap, "x", namespace=other_namespace))
-            await until(lambda: _was_told(client, namespace))
+            await until(lambda: _was_reported(client, namespace))
             process.terminate()
             assert process.wait(timeout=PATIENCE_S) == 0
             lease = await client.get(Lease, "copy-controller", namespace=access.namespace)
@@ -60,6 +60,6 @@ async def test_the_example_copies_tells_and_gives_its_lease_back(
     assert copied.data == {"k": "v"}
 
 
-async def _was_told(client: Client, namespace: str) -> bool:
+async def _was_reported(client: Client, namespace: str) -> bool:
     events = await client.list(Event, Selection(namespace=namespace))
     return any(event.reason == "Copied" for event in events.items)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
-async def test_what_was_seen_is_still_told_and_every_connection_is_closed(
+async def test_what_was_seen_is_still_reported_and_every_connection_is_closed(
     access: Access, client: Client, namespace: str
 ):
     resource = KINDS.find_by_struct(ConfigMap)
@@ -38,7 +38,7 @@ async def test_what_was_seen_is_still_told_and_every_connection_is_closed(
         async with connected(through) as ours:
             recorder = EventRecorder(ours, EventSource(component="plimsoll-e2e"), clock=CLOCK, entropy=ENTROPY)
 
-            def tell(change: Change[Any]) -> None:
+            def report(change: Change[Any]) -> None:
                 if isinstance(change, Added | Updated) and change.key.name == "settings":
                     about = build_reference(resource, change.new)
                     recorder.record(about, EventType.NORMAL, reason="Seen", message="on the last day")
@@ -47,7 +47,7 @@ async def test_what_was_seen_is_still_told_and_every_connection_is_closed(
             selection = Selection(namespace=namespace)
             maps = Informer(ours, ConfigMap, selection=selection, clock=CLOCK, entropy=ENTROPY)
             pods = Informer(ours, Pod, selection=selection, clock=CLOCK, entropy=ENTROPY)
-            maps.add_handler(tell, name="teller")
+            maps.add_handler(report, name="teller")
             services = [
                 Service(name="events", run=recorder.run),
                 Service(name="maps", run=maps.run),

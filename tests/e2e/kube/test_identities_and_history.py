@@ -72,7 +72,7 @@ async def test_who_may_only_read_is_forbidden_to_write(access: Access, client: C
     assert f"system:serviceaccount:{namespace}:reader" in str(refused.value)
 
 
-async def test_a_token_nobody_gave_out_is_unauthorized_and_not_repeated_in_the_error(access: Access):
+async def test_an_unknown_token_is_unauthorized_and_not_repeated_in_the_error(access: Access):
     token = "no-such-token-0123456789"
     async with connected(as_bearer(access, token)) as stranger:
         with pytest.raises(Unauthorized) as refused:

@@ -69,23 +69,23 @@ async def test_the_cache_is_complete_once_it_has_synced(client: Client, namespac
 
 
 @both_ways
-async def test_changes_are_told_in_order(client: Client, namespace: str, settings: InformerSettings):
+async def test_changes_are_reported_in_order(client: Client, namespace: str, settings: InformerSettings):
     await make_maps(client, namespace, ["old"])
     informer = informer_of(client, ConfigMap, namespace, settings)
     heard: list[Any] = []
     informer.add_handler(heard.append, name="test")
 
-    def told(name: str) -> list[type]:
+    def reported(name: str) -> list[type]:
         return [type(change) for change in heard if change.key == Key(namespace, name)]
 
     async with running(informer):
-        await until_so(lambda: told("old") == [Added])
+        await until_so(lambda: reported("old") == [Added])
         await client.create(ConfigMap, config_map("new"), namespace=namespace)
-        await until_so(lambda: told("new") == [Added])
+        await until_so(lambda: reported("new") == [Added])
         await client.merge_patch(ConfigMap, "new", {"data": {"colour": "red"}}, namespace=namespace)
-        await until_so(lambda: told("new") == [Added, Updated])
+        await until_so(lambda: reported("new") == [Added, Updated])
         await client.delete(ConfigMap, "new", namespace=namespace)
-        await until_so(lambda: told("new") == [Added, Updated, Deleted])
+        await until_so(lambda: reported("new") == [Added, Updated, Deleted])
         (last,) = [change for change in heard if isinstance(change, Deleted)]
         assert last.last.data == {"colour": "red"}
         assert not last.is_inferred
@@ -104,7 +104,7 @@ async def test_an_index_follows_the_objects(client: Client, namespace: str):
 
 
 @both_ways
-async def test_an_object_that_cannot_be_read_is_reported_and_hides_nobody(
+async def test_an_object_that_cannot_be_read_is_reported_and_hides_no_other(
     client: Client, namespace: str, settings: InformerSettings
 ):
     async with defined_gauges(client) as gauges:

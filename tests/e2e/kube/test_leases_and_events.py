@@ -78,7 +78,9 @@ async def test_who_comes_second_leads_when_the_first_stands_down(access: Access,
     assert ended == []
 
 
-async def test_a_leader_that_reaches_nobody_stops_before_another_leads(access: Access, client: Client, namespace: str):
+async def test_a_leader_that_reaches_no_server_stops_before_another_leads(
+    access: Access, client: Client, namespace: str
+):
     ended: list[int] = []
     one, two = (holder(namespace, name, duration_s=3) for name in ("one", "two"))
     async with proxied(access) as (proxy, through), contending(one, through, ended):

@@ -35,7 +35,7 @@ class DoctorResult(NamedTuple):
     stderr: str
 
     @property
-    def told(self) -> dict[str, Any]:
+    def reported(self) -> dict[str, Any]:
         return json.loads(self.stdout)
 
     @property
@@ -49,7 +49,7 @@ class DoctorResult(NamedTuple):
         return "".join(line for line in lines if not line.startswith("looking at "))
 
     def finding(self, check: str) -> dict[str, Any]:
-        (found,) = [finding for finding in self.told["findings"] if finding["check"] == check]
+        (found,) = [finding for finding in self.reported["findings"] if finding["check"] == check]
         return found
 
 
@@ -109,8 +109,8 @@ def test_a_fresh_server_is_well(server: ApiServer):
 def test_all_controllers_are_examined_unless_one_is_named(server: ApiServer):
     ended = doctor("--kubeconfig", server.kubeconfig, "-o", "json")
     assert ended.code == 0
-    assert ended.told["healthy"]
-    assert ended.told["controllers"] == [*REQUIREMENTS]
+    assert ended.reported["healthy"]
+    assert ended.reported["controllers"] == [*REQUIREMENTS]
     assert ended.finding("definitions.kafka")["level"] == "warn"
 
 
@@ -164,10 +164,10 @@ def test_a_server_given_alone_is_asked_without_credentials_and_not_trusted_blind
     assert "certificate" in ended.stderr
 
 
-def test_a_token_that_nobody_knows_is_exit_code_1(server: ApiServer, tmp_path: Path):
+def test_an_unknown_token_is_exit_code_1(server: ApiServer, tmp_path: Path):
     ended = doctor("--kubeconfig", kubeconfig(server, tmp_path, user={"token": "unheard-of"}), "-o", "json")
     assert ended.code == 1
-    assert [finding["check"] for finding in ended.told["findings"]] == ["api", "identity"]
+    assert [finding["check"] for finding in ended.reported["findings"]] == ["api", "identity"]
     assert ended.finding("identity")["level"] == "fail"
     assert "unheard-of" not in ended.stdout + ended.stderr
 
@@ -243,8 +243,10 @@ def test_a_plugin_that_fails_is_exit_code_2_and_named_with_file_and_field(server
     failing = kubeconfig(server, tmp_path, user=plugin(tmp_path, "echo please log in >&2", "exit 3"))
     ended = doctor("--kubeconfig", failing, "-o", "json")
     assert ended.code == 2
-    told = f'{failing}: users[0].user.exec: exec plugin {tmp_path}/plugin.sh: failed with exit code 3: "please log in"'
-    assert ended.error["message"] == told
+    reported = (
+        f'{failing}: users[0].user.exec: exec plugin {tmp_path}/plugin.sh: failed with exit code 3: "please log in"'
+    )
+    assert ended.error["message"] == reported
 
 
 def test_a_mistake_in_the_kubeconfig_is_exit_code_2_with_the_path_of_the_field(server: ApiServer, tmp_path: Path):
@@ -310,4 +312,4 @@ def test_any_cluster_can_be_examined():
     assert ended.finding("api")["level"] in {"ok", "warn"}
     assert ended.finding("identity")["level"] == "ok"
     assert ended.finding("apis.nodes")["level"] == "ok"
-    assert (ended.code == 0) is ended.told["healthy"]
+    assert (ended.code == 0) is ended.reported["healthy"]

@@ -166,7 +166,7 @@ def test_a_plugin_that_may_not_be_run(scripts: PluginFolder):
         scripts.ask(mode=0o644)
 
 
-def test_it_is_told_about_itself_and_has_no_stdin(scripts: PluginFolder):
+def test_it_gets_its_own_cluster_and_version_and_has_no_stdin(scripts: PluginFolder):
     scripts.ask(
         f'printf %s "$KUBERNETES_EXEC_INFO|$SETTING|$1|$(cat)" > {shlex.quote(str(scripts.folder / "told"))}',
         prints(token="abc"),

@@ -76,7 +76,7 @@ async def test_a_proxy_that_is_not_believed_is_not_taken_for_the_server():
             await sent(secure(6443, OURS, proxy_url=f"https://127.0.0.1:{proxy_port}"))
 
 
-async def test_a_proxy_without_tls_is_told_so():
+async def test_a_proxy_without_tls_is_reported():
     async def grumbles(peer: ServerConnection) -> None:
         await peer.reader.read(100)
         await peer.say(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -86,7 +86,7 @@ async def test_a_proxy_without_tls_is_told_so():
             await sent(secure(6443, OURS, proxy_url=f"https://127.0.0.1:{proxy_port}"))
 
 
-async def test_a_proxy_gets_its_password_and_nobody_else_does():
+async def test_a_proxy_gets_its_password_and_no_other_server_does():
     proxy, application = ConnectProxy(BASIC), ScriptedServer()
     async with serving(application, tls=server_tls(CA.issue(*LOOPBACK))) as port, serving(proxy) as proxy_port:
         await sent(secure(port, OURS, proxy_url=f"http://me:pass%20word@127.0.0.1:{proxy_port}"))
@@ -95,7 +95,7 @@ async def test_a_proxy_gets_its_password_and_nobody_else_does():
 
 
 @pytest.mark.parametrize("login", ["", "me:hidden@"])
-async def test_a_proxy_that_wants_another_password_is_told_without_ours(login: str):
+async def test_a_proxy_that_wants_another_password_is_reported_without_ours(login: str):
     application = ScriptedServer()
     async with (
         serving(application, tls=server_tls(CA.issue(*LOOPBACK))) as port,

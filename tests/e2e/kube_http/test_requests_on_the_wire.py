@@ -195,7 +195,7 @@ class FailingCredentials:
         raise AssertionError
 
 
-async def test_credentials_that_fail_are_told_and_nothing_is_sent():
+async def test_credentials_that_fail_are_reported_and_nothing_is_sent():
     application = ScriptedServer()
     async with serving(application) as port:
         with pytest.raises(CredentialsFailed, match="the plugin gave nothing"):

@@ -59,8 +59,8 @@ async def test_a_call_that_cannot_wait_is_not_sent_and_names_the_plugin():
     async with serving(application) as port, reaching(access(port, plugin)) as transport:
         with pytest.raises(CredentialsLate) as caught:
             await transport.send(SHORT)
-    told = "exec plugin login: runs; PATCH / had 0.05 s for everything and was not sent"
-    assert str(caught.value) == f"config: users[0].user.exec: {told}"
+    reported = "exec plugin login: runs; PATCH / had 0.05 s for everything and was not sent"
+    assert str(caught.value) == f"config: users[0].user.exec: {reported}"
     assert caught.value.exit_code == 2
     assert application.heads == []
 
@@ -102,7 +102,7 @@ async def test_a_call_that_is_cancelled_leaves_the_run_to_others():
     assert plugin.runs == 1
 
 
-async def test_a_failure_that_nobody_waited_for_is_not_kept():
+async def test_a_failure_that_no_caller_waited_for_is_not_kept():
     plugin = DelayedCredentials()
     async with serving(ScriptedServer()) as port, reaching(access(port, plugin)) as transport:
         with pytest.raises(CredentialsLate):

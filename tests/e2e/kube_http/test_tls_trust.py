@@ -54,7 +54,7 @@ async def test_a_certificate_of_another_authority_is_refused():
     assert "certificate-authority" in message
 
 
-async def test_an_authority_of_the_same_name_with_another_key_is_told_apart():
+async def test_an_authority_of_the_same_name_with_another_key_is_distinguished():
     message = await refusal(CertificateAuthority("cluster-ca").issue(*LOOPBACK))
     assert "signed by another CN=cluster-ca than the one among the authorities in /home/me/ca.crt" in message
 
@@ -104,7 +104,7 @@ async def test_insecure_accepts_anything(pair: KeyPair):
     assert await accepted(pair, Tls(ca_pem=CA.pem, is_insecure=True))
 
 
-async def test_a_server_of_plain_http_is_told_so():
+async def test_a_server_of_plain_http_is_reported():
     async def grumbles(peer: ServerConnection) -> None:
         await peer.reader.read(100)
         await peer.say(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
@@ -152,7 +152,7 @@ async def test_the_client_certificate_is_shown(version: ssl.TLSVersion):
 @pytest.mark.parametrize(
     ("authority", "part"), [(None, "client-certificate"), (CertificateAuthority("x"), "client certificate")]
 )
-async def test_a_server_that_does_not_accept_us_is_told_so(
+async def test_a_server_that_does_not_accept_us_is_reported(
     authority: CertificateAuthority | None, part: str, version: ssl.TLSVersion
 ):
     mine = authority.issue(subject="me") if authority else KeyPair(b"", b"")

@@ -57,7 +57,7 @@ def test_a_stopped_leader_does_not_act_after_it_wakes(tmp_path: Path):
         assert one.overlaps() == []
 
 
-def test_a_leader_that_is_told_to_stop_hands_over_at_once(tmp_path: Path):
+def test_a_leader_that_is_asked_to_stop_hands_over_at_once(tmp_path: Path):
     with contest(tmp_path, duration_s=30) as one:
         first = one.enter()
         assert one.await_leader(0).pid == first
@@ -87,7 +87,7 @@ def test_a_leader_whose_loop_is_blocked_renews_and_is_ended_when_it_can_no_longe
             one.end()
 
 
-def test_a_leader_that_is_told_to_stop_while_the_server_is_frozen_ends_soon(tmp_path: Path):
+def test_a_leader_that_is_asked_to_stop_while_the_server_is_frozen_ends_soon(tmp_path: Path):
     with running(tmp_path / "data") as server:
         one = Contest(server.kubeconfig, tmp_path, duration_s=30)
         try:

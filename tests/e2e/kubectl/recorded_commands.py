@@ -115,7 +115,7 @@ def _command(recorded: dict[str, Any]) -> RecordedCommand:
     )
 
 
-def as_said_by(text: str, client: tuple[int, int]) -> str:
+def as_printed_by(text: str, client: tuple[int, int]) -> str:
     """A recorded text as a kubectl of another version writes it."""
     for since, pattern, replacement in _CLIENT_TEXTS:
         if client < since:

@@ -78,6 +78,6 @@ def kubectl_version() -> tuple[int, int] | None:
     program = shutil.which("kubectl")
     if program is None:
         return None
-    said = subprocess.run([program, "version", "--client"], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"v(\d+)\.(\d+)", said)
+    stated = subprocess.run([program, "version", "--client"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"v(\d+)\.(\d+)", stated)
     return (int(found[1]), int(found[2])) if found else None

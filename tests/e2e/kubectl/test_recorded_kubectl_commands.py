@@ -89,22 +89,22 @@ def _watched(kubectl: Kubectl, one: RecordedCommand) -> KubectlResult:
 
 
 @pytest.mark.parametrize("one", [pytest.param(recorded_command, id=recorded_command.id) for recorded_command in _RUN])
-def test_a_recorded_command_says_what_it_said_to_a_real_server(one: RecordedCommand, ran: dict[str, KubectlResult]):
+def test_a_recorded_command_prints_what_a_real_server_answered(one: RecordedCommand, ran: dict[str, KubectlResult]):
     came = ran[one.id]
     assert CLIENT is not None
-    expected = recordings.masked(recordings.as_said_by(one.stdout, CLIENT))
-    said = recordings.masked(came.stdout)
+    expected = recordings.masked(recordings.as_printed_by(one.stdout, CLIENT))
+    stated = recordings.masked(came.stdout)
     if one.id in recordings.SERVED_LINES_ONLY:
-        expected = "\n".join(line for line in expected.splitlines() if line in said.splitlines())
+        expected = "\n".join(line for line in expected.splitlines() if line in stated.splitlines())
     if one.id in recordings.JSON_OUTPUT:
-        expected, said = map(_normal_object, (expected, said))
-    is_equal = (came.exit_code, said) == (one.exit_code, expected)
+        expected, stated = map(_normal_object, (expected, stated))
+    is_equal = (came.exit_code, stated) == (one.exit_code, expected)
     if one.id in recordings.KNOWN_DIFFERENCES:
         assert not is_equal, f"{one.id} is listed as a difference and is none any more"
         return
     assert came.exit_code == one.exit_code, came.stderr
-    assert said == expected, came.stderr
-    assert recordings.masked(came.stderr) == recordings.masked(recordings.as_said_by(one.stderr, CLIENT))
+    assert stated == expected, came.stderr
+    assert recordings.masked(came.stderr) == recordings.masked(recordings.as_printed_by(one.stderr, CLIENT))
 
 
 def _normal_object(text: str) -> str:

@@ -69,8 +69,8 @@ def kubelet(kubeconfig: Path, *arguments: str) -> Iterator[subprocess.Popen[str]
         assert process.stdout is not None
         try:
             with speaking_in_time(process):
-                said = process.stdout.readline()
-            assert said.startswith("simulating nodes with "), (said, written(errors))
+                stated = process.stdout.readline()
+            assert stated.startswith("simulating nodes with "), (stated, written(errors))
             yield process
         finally:
             process.kill()

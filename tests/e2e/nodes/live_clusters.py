@@ -161,7 +161,7 @@ class AutoscalerProcess(NamedTuple):
     port: int
 
     @property
-    def said(self) -> str:
+    def stated(self) -> str:
         return self.errors.read_text()
 
     def stop(self) -> int:
@@ -223,8 +223,8 @@ def playing(cluster: Cluster, part: str, *options: str) -> Iterator[None]:
     try:
         assert process.stdout is not None
         with speaking_in_time(process):
-            said = process.stdout.readline()
-        assert said.startswith("simulating "), (said, errors.read_text()[-2000:])
+            stated = process.stdout.readline()
+        assert stated.startswith("simulating "), (stated, errors.read_text()[-2000:])
         yield
     finally:
         process.terminate()

@@ -57,9 +57,9 @@ def test_instances_of_nodes_that_a_list_misses_are_kept(cluster: Cluster, change
         )
         with autoscaling(cluster, account, *FLAGS, name="second") as autoscaler:
             if change in {keep_half, keep_none}:
-                cluster.until(lambda: "deletion.held_back" in autoscaler.said, "the deletions are held back")
+                cluster.until(lambda: "deletion.held_back" in autoscaler.stated, "the deletions are held back")
             else:
-                cluster.until(lambda: proxy.falsified or "loop.done" in autoscaler.said, "lists were falsified")
+                cluster.until(lambda: proxy.falsified or "loop.done" in autoscaler.stated, "lists were falsified")
         assert machines_and_pods(cluster) == before
 
 

@@ -21,4 +21,4 @@ def test_fifty_pods_get_machines_of_new_groups_and_give_them_back(cluster: Clust
         cluster.scale("fifty", 0)
         cluster.until(lambda: not cluster.names("nodes"), "no node is left")
         cluster.until(lambda: not cluster.names("nodegroups"), "no group is left")
-        assert autoscaler.process.poll() is None, autoscaler.said
+        assert autoscaler.process.poll() is None, autoscaler.stated

@@ -41,11 +41,11 @@ def test_no_call_is_refused_and_no_right_is_unused(cluster: Cluster):
         with autoscaling(cluster, account, *FLAGS, name="recorded") as autoscaler:
             stay_paused(cluster)
             grow_in_spite_of_a_fault(cluster)
-            show_a_page_to_who_may_see_it(cluster, autoscaler)
+            show_a_page_to_permitted_users(cluster, autoscaler)
             answer_and_clear_away_a_request(cluster)
             drain_within_the_budget(cluster)
             give_everything_back(cluster)
-            assert autoscaler.stop() == 0, autoscaler.said
+            assert autoscaler.stop() == 0, autoscaler.stated
     assert seen.refused == []
     assert unused_rights(cluster, seen.asked) == []
 
@@ -71,7 +71,7 @@ def grow_in_spite_of_a_fault(cluster: Cluster) -> None:
     assert struck == [{"name": "once", "times": 1}]
 
 
-def show_a_page_to_who_may_see_it(cluster: Cluster, autoscaler: AutoscalerProcess) -> None:
+def show_a_page_to_permitted_users(cluster: Cluster, autoscaler: AutoscalerProcess) -> None:
     token = cluster.kubectl("create", "token", ACCOUNT, "-n", NAMESPACE).strip()
     connection = http.client.HTTPConnection("127.0.0.1", autoscaler.port)
     # By another name than that of this machine: only then it is asked who that is.

@@ -46,9 +46,9 @@ def test_n11_a_request_is_provisioned_and_its_job_runs_on_what_was_added(cluster
             header, row = cluster.kubectl("get", "provreq", "training").splitlines()
             assert header.split() == ["NAME", "CLASS", "STATE", "REASON", "AGE"]
             assert row.split()[2:4] == ["Provisioned", "CapacityIsProvisioned"]
-            told = described(cluster, "default/training")
-            assert told["state"] == "Provisioned"
-            assert sum(told["nodeGroups"].values()) == sum(
+            reported = described(cluster, "default/training")
+            assert reported["state"] == "Provisioned"
+            assert sum(reported["nodeGroups"].values()) == sum(
                 group["spec"]["target"] for group in cluster.items("nodegroups")
             )
             cluster.kubectl("apply", "-f", "examples/requests/training-job.yaml")
@@ -58,7 +58,7 @@ def test_n11_a_request_is_provisioned_and_its_job_runs_on_what_was_added(cluster
             assert asked(cluster, "wait", "training", "--for", "consumed").returncode == 0
             cleaned(cluster)
             cluster.until(lambda: not cluster.names("nodegroups"), "everything that was added is gone")
-            assert autoscaler.process.poll() is None, autoscaler.said
+            assert autoscaler.process.poll() is None, autoscaler.stated
     finally:
         cleaned(cluster)
 
@@ -77,6 +77,6 @@ def test_n03_a_check_says_yes_and_no_without_adding_anything(cluster: Cluster):
             cluster.kubectl("apply", "-f", "examples/requests/check.yaml")
             cluster.kubectl("wait", "--for=condition=Provisioned", "provreq/reports", WAIT)
             assert cluster.names("nodes") == before
-            assert autoscaler.process.poll() is None, autoscaler.said
+            assert autoscaler.process.poll() is None, autoscaler.stated
     finally:
         cleaned(cluster)

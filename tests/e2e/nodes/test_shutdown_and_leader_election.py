@@ -32,7 +32,7 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(cluster: Cluster):
         cluster.until(cluster.marked, "nodes are marked as not needed")
         assert cluster.holder()
         assert cluster.has_map(STATUS)
-        assert autoscaler.stop() == 0, autoscaler.said
+        assert autoscaler.stop() == 0, autoscaler.stated
         assert cluster.holder() == ""
         assert not cluster.has_map(STATUS)
         assert cluster.marked() == []
@@ -60,7 +60,7 @@ def test_of_two_only_the_leader_acts_and_the_other_is_well(cluster: Cluster):
             with autoscaling(cluster, waiting, *SHORT_LEASE, name="waiting") as other:
                 cluster.deploy("web", 4)
                 cluster.until(lambda: cluster.running("web") == 4, "pods run")
-                cluster.until(lambda: "rival.found" in other.said, "who waits says for whom")
+                cluster.until(lambda: "rival.found" in other.stated, "who waits says for whom")
                 cluster.until(lambda: health(other)[1].startswith("OK\nstandby: "), "who waits is well")
                 assert seen.writes == []
                 assert leader.stop() == 0
@@ -74,8 +74,8 @@ def test_whoever_holds_the_lease_already_is_named_and_nothing_is_done(cluster: C
         account = cluster.as_account("second", through=seen)
         cluster.deploy("web", 4)
         with autoscaling(cluster, account, name="second") as autoscaler:
-            cluster.until(lambda: "rival.found" in autoscaler.said, "a warning")
-            assert "cluster-autoscaler-7d9f holds lease kube-system/cluster-autoscaler" in autoscaler.said
+            cluster.until(lambda: "rival.found" in autoscaler.stated, "a warning")
+            assert "cluster-autoscaler-7d9f holds lease kube-system/cluster-autoscaler" in autoscaler.stated
             entry = looked_once(account)
             assert autoscaler.stop() == 0
         assert entry["scaleUp"]["result"] == "ScaleUpNeeded"
@@ -111,6 +111,6 @@ def health(autoscaler: AutoscalerProcess) -> tuple[int, str]:
     except ConnectionRefusedError:
         return 0, "not listening yet"
     answer = connection.getresponse()
-    told = answer.status, answer.read().decode()
+    reported = answer.status, answer.read().decode()
     connection.close()
-    return told
+    return reported

@@ -40,7 +40,7 @@ class LoopbackHttpClient(PinnedHttpClient):
         return ("127.0.0.1",)
 
 
-def said(body: bytes, *, head: bytes = b"HTTP/1.1 200 OK") -> bytes:
+def stated(body: bytes, *, head: bytes = b"HTTP/1.1 200 OK") -> bytes:
     return head + b"\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
@@ -66,7 +66,7 @@ async def asked(
 
 
 async def test_the_judged_address_is_called_and_the_host_is_named() -> None:
-    server = ScriptedServer(said(advice(4)))
+    server = ScriptedServer(stated(advice(4)))
     async with serving(server) as port:
         assert await asked(port) == 4
     (head,) = server.heads
@@ -75,7 +75,7 @@ async def test_the_judged_address_is_called_and_the_host_is_named() -> None:
 
 
 async def test_loopback_is_not_called_unless_allowed() -> None:
-    server = ScriptedServer(said(advice(4)))
+    server = ScriptedServer(stated(advice(4)))
     async with serving(server) as port:
         for name in ("localhost", "127.0.0.1", "127.1", "2130706433", "0x7f.1", "0"):
             found = await asked(port, caller=PinnedHttpClient(max_bytes=LARGEST_ANSWER_BYTES), host=name, allowed=())
@@ -84,10 +84,10 @@ async def test_loopback_is_not_called_unless_allowed() -> None:
 
 
 async def test_a_redirect_is_not_followed() -> None:
-    target = ScriptedServer(said(advice(9)))
+    target = ScriptedServer(stated(advice(9)))
     async with serving(target) as elsewhere:
         head = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:%d/" % elsewhere
-        async with serving(ScriptedServer(said(b"", head=head))) as port:
+        async with serving(ScriptedServer(stated(b"", head=head))) as port:
             assert isinstance(await asked(port), RecommendationFailed)
     assert target.heads == []
 
@@ -100,7 +100,7 @@ async def test_an_endless_answer_is_cut_off() -> None:
     assert "more than 65536 bytes" in found.problem
 
 
-async def test_nobody_there_and_no_such_host() -> None:
+async def test_no_server_there_and_no_such_host() -> None:
     assert isinstance(await asked(lasting_port()), RecommendationFailed)
     found = await asked(80, caller=PinnedHttpClient(max_bytes=LARGEST_ANSWER_BYTES), host="no-such-host.invalid")
     assert isinstance(found, RecommendationFailed)
@@ -110,7 +110,7 @@ async def test_nobody_there_and_no_such_host() -> None:
 async def test_tls_with_both_certificates() -> None:
     ours = CA.issue(subject="autoscaler")
     held = {"ca.crt": CA.pem, "tls.crt": ours.certificate_pem, "tls.key": ours.key_pem}
-    async with serving(ScriptedServer(said(advice(4))), tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port:
+    async with serving(ScriptedServer(stated(advice(4))), tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port:
         assert await asked(port, held=held) == 4
         assert isinstance(await asked(port, held={"ca.crt": CA.pem}), RecommendationFailed)
 
@@ -122,7 +122,7 @@ async def test_a_server_that_is_not_who_it_should_be_hears_nothing(wrong: str) -
         if wrong == "authority"
         else CA.issue("other.prod.svc", "127.0.0.1")
     )
-    server = ScriptedServer(said(advice(4)))
+    server = ScriptedServer(stated(advice(4)))
     async with serving(server, tls=server_tls(pair)) as port:
         assert isinstance(await asked(port, held={"ca.crt": CA.pem}), RecommendationFailed)
     assert server.heads == []

@@ -62,7 +62,7 @@ async def test_pd_answers_who_shows_the_certificate() -> None:
     [{}, {KEY: secret(clients=OTHERS)}, {KEY: secret(trusted=OTHERS)}],
     ids=["no secret", "a stranger's certificate", "another authority"],
 )
-async def test_nobody_else_hears_anything(held: dict[tuple[str, str], dict[str, bytes]]) -> None:
+async def test_no_other_server_receives_anything(held: dict[tuple[str, str], dict[str, bytes]]) -> None:
     server = ScriptedServer(ANSWER)
     async with serving(server, tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port:
         found = await stores(port, held)

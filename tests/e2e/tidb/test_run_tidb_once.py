@@ -135,13 +135,13 @@ def test_it_needs_neither_discovery_nor_definitions() -> None:
         assert not any("customresourcedefinitions" in path or "leases" in path for path in paths)
 
 
-def test_all_times_are_those_it_is_told() -> None:
+def test_all_times_are_those_of_the_given_clock() -> None:
     with OncePassServers() as scene:
         scene.plans = [homogeneous(6)]
         scene.once(at_s=3600)
-        told = {condition["lastTransitionTime"] for condition in scene.autoscaler["status"]["conditions"]}
-        told.add(scene.autoscaler["status"]["tikv"]["default_homogeneous_tikv"]["lastAutoScalingTimestamp"])
-        assert told == {"2026-01-01T01:00:00Z"}
+        reported = {condition["lastTransitionTime"] for condition in scene.autoscaler["status"]["conditions"]}
+        reported.add(scene.autoscaler["status"]["tikv"]["default_homogeneous_tikv"]["lastAutoScalingTimestamp"])
+        assert reported == {"2026-01-01T01:00:00Z"}
 
 
 def test_a_group_leaves_store_first(tmp_path: Path) -> None:
@@ -164,14 +164,14 @@ def test_a_group_leaves_store_first(tmp_path: Path) -> None:
         assert "take-out" in why.stdout
 
 
-def test_a_dry_run_tells_and_writes_nothing() -> None:
+def test_a_dry_run_reports_and_writes_nothing() -> None:
     with OncePassServers() as scene:
         scene.plans = [group(2)]
         ended = scene.once("--dry-run", "-o", "json")
         assert ended.returncode == 0
-        (told,) = json.loads(ended.stdout)
-        assert [action["verb"] for action in told["plan"]["actions"]] == ["create"]
-        assert [outcome["result"] for outcome in told["outcomes"]] == ["HeldBack"]
+        (reported,) = json.loads(ended.stdout)
+        assert [action["verb"] for action in reported["plan"]["actions"]] == ["create"]
+        assert [outcome["result"] for outcome in reported["outcomes"]] == ["HeldBack"]
         assert scene.kubernetes.wrote == []
 
 

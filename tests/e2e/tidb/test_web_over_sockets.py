@@ -59,7 +59,7 @@ def test_headers_of_a_request_are_sent_and_those_of_its_answer_come_back() -> No
     assert b"Cookie: a=b\r\n" in heard[0]
 
 
-def test_nobody_there() -> None:
+def test_no_server_there() -> None:
     url = f"http://127.0.0.1:{lasting_port()}"
     found = exchanged(Request(method="GET", url=f"{url}/"))
     assert isinstance(found, RequestFailed)
@@ -96,7 +96,7 @@ def test_an_answer_above_the_limit_is_cut_off() -> None:
     assert found.kind is FailureKind.LOST
 
 
-def test_an_answer_that_goes_on_after_its_end_is_told_in_one_short_line() -> None:
+def test_an_answer_that_goes_on_after_its_end_is_reported_in_one_short_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:

@@ -25,8 +25,8 @@ _REPORTS_EVERY_S: Final = 5.0
 
 def _conditions(heartbeat: str) -> list[dict[str, str]]:
     states = {"Ready": "True", "MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False"}
-    told = {"reason": "Kubelet", "message": "m", "lastHeartbeatTime": heartbeat, "lastTransitionTime": _LONG_AGO}
-    return [{"type": name, "status": status, **told} for name, status in states.items()]
+    reported = {"reason": "Kubelet", "message": "m", "lastHeartbeatTime": heartbeat, "lastTransitionTime": _LONG_AGO}
+    return [{"type": name, "status": status, **reported} for name, status in states.items()]
 
 
 def make_node(server: ApiServer, name: str) -> None:

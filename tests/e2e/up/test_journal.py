@@ -44,19 +44,19 @@ def entries(data: Path) -> dict[int, Entry]:
         journal.close()
 
 
-def is_told(up: UpProcess, name: str) -> bool:
+def is_reported(up: UpProcess, name: str) -> bool:
     return any(
         Ref(kind="pod", namespace="default", name=name) in entry.list_subjects() for entry in entries(up.data).values()
     )
 
 
-def test_killed_while_it_decides_it_loses_nothing_it_told(tmp_path: Path):
+def test_killed_while_it_decides_it_loses_nothing_it_reported(tmp_path: Path):
     data = tmp_path / "data"
     with running(data, "--nodes", "1") as up:
         up.kubectl("apply", "-f", "-", stdin=TOO_LARGE)
         up.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=30")
         up.kubectl("set", "resources", "deployment", "web", "--requests=cpu=2")
-        up.until(lambda: is_told(up, "too-large"), "the pod that fits nowhere is told of")
+        up.until(lambda: is_reported(up, "too-large"), "the pod that fits nowhere is told of")
         up.until(lambda: any(entry.plan.actions for entry in entries(data).values()), "nodes were asked for")
         seen = entries(data)
         up.die()
@@ -72,7 +72,7 @@ def test_everything_can_be_asked_of_a_running_cluster(tmp_path: Path):
     with running(tmp_path / "data", "--nodes", "1") as up:
         cluster = ["--kubeconfig", str(up.data / "kubeconfig")]
         up.kubectl("apply", "-f", "-", stdin=TOO_LARGE)
-        up.until(lambda: is_told(up, "too-large"), "the pod that fits nowhere is told of")
+        up.until(lambda: is_reported(up, "too-large"), "the pod that fits nowhere is told of")
 
         def last_plan() -> bool:
             maps = json.loads(up.kubectl("get", "configmaps", "-n", "kube-system", "-o", "json"))["items"]
@@ -94,9 +94,9 @@ def test_everything_can_be_asked_of_a_running_cluster(tmp_path: Path):
             return found
 
         up.until(lambda: (status()["options"] or {}).get("max-cpu") == 100, "the new limit is in force")
-        told = status()
-        assert told["paused"] == "a test"
-        assert [group["name"] for group in told["groups"]] == ["workers"]
-        assert told["problems"] == []
+        reported = status()
+        assert reported["paused"] == "a test"
+        assert [group["name"] for group in reported["groups"]] == ["workers"]
+        assert reported["problems"] == []
         plimsoll("resume", *cluster)
         assert status()["paused"] == ""

@@ -131,12 +131,12 @@ AT_REST = {
 @pytest.mark.parametrize(
     "one", [pytest.param(recorded_command, id=recorded_command.id) for recorded_command in COMPARED]
 )
-def test_a_recorded_command_says_what_it_said_to_a_real_cluster(one: RecordedCommand, ran: dict[str, KubectlResult]):
+def test_a_recorded_command_prints_what_a_real_cluster_answered(one: RecordedCommand, ran: dict[str, KubectlResult]):
     came = ran[one.id]
     assert CLIENT is not None
     assert came.exit_code == one.exit_code, came.stderr
-    assert comparable(one.id, came.stdout) == comparable(one.id, recordings.as_said_by(one.stdout, CLIENT))
-    assert comparable(one.id, came.stderr) == comparable(one.id, recordings.as_said_by(one.stderr, CLIENT))
+    assert comparable(one.id, came.stdout) == comparable(one.id, recordings.as_printed_by(one.stdout, CLIENT))
+    assert comparable(one.id, came.stderr) == comparable(one.id, recordings.as_printed_by(one.stderr, CLIENT))
 
 
 # Besides what all recordings of kubectl differ in: what is made from the hash of a template, and other suffixes.

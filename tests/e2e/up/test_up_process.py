@@ -63,13 +63,13 @@ def test_its_first_screen_can_be_typed_off(tmp_path: Path):
 def test_sigterm_stops_it_cleanly_and_ctrl_c_too(tmp_path: Path):
     with running(tmp_path / "data", "--nodes", "1") as up:
         assert up.stop(signal.SIGTERM) == 0
-        said = up.errors.read_text().splitlines()
-        assert said[-1] == "stopped"
+        stated = up.errors.read_text().splitlines()
+        assert stated[-1] == "stopped"
         # Quiet by default: what the cloud did, and nothing about services or informers.
-        assert said[:-1]
+        assert stated[:-1]
         # A start that takes longer than two seconds says so.
-        listed = [line for line in said[:-1] if line != "starting the cluster …"]
-        assert all(re.match(r"[\d-]+ [\d:]+ UTC (cloud|nodes): ", line) for line in listed), said
+        listed = [line for line in stated[:-1] if line != "starting the cluster …"]
+        assert all(re.match(r"[\d-]+ [\d:]+ UTC (cloud|nodes): ", line) for line in listed), stated
     with running(tmp_path / "data") as up:
         assert up.stop(signal.SIGINT) == 0
 
@@ -112,12 +112,12 @@ def test_a_fresh_start_forgets_objects_and_keeps_the_kubeconfigs_token(tmp_path:
     with running(tmp_path / "data") as up:
         # What was deleted stays so, also the group everything began with.
         assert "no nodes yet" in up.screen
-        assert up.said("get", "configmap", "old").code == 0
+        assert up.stated("get", "configmap", "old").code == 0
         assert up.stop() == 0
     last = max(journal_times(tmp_path / "data"))
     with running(tmp_path / "data", "--fresh", "--nodes", "2") as up:
         until_ready(up, 2)
-        assert up.said("get", "configmap", "old").code == 1
+        assert up.stated("get", "configmap", "old").code == 1
         assert not [entry for entry in journal_times(tmp_path / "data") if entry <= last]
     assert (tmp_path / "data" / "admin.token").read_text() == token
 

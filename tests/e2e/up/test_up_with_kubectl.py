@@ -28,8 +28,8 @@ def rolled_out(up: UpProcess, name: str) -> None:
 
 
 def pods_on(up: UpProcess, node: str, *arguments: str) -> list[str]:
-    told = up.kubectl("get", "pods", "-o", "name", f"--field-selector=spec.nodeName={node}", *arguments)
-    return told.split()
+    reported = up.kubectl("get", "pods", "-o", "name", f"--field-selector=spec.nodeName={node}", *arguments)
+    return reported.split()
 
 
 def test_deployments_are_made_scaled_and_rolled(up: UpProcess):
@@ -79,13 +79,13 @@ def test_the_cloud_is_one_resource_to_kubectl_and_all_of_it_is_a_category(up: Up
 
 
 def test_the_maximum_of_a_group_binds_kubectl_too(up: UpProcess):
-    refused = up.said("scale", "ng", "workers", "--replicas=101")
+    refused = up.stated("scale", "ng", "workers", "--replicas=101")
     assert refused.code == 1
     assert "target may not be more than max" in refused.err
     assert up.kubectl("get", "ng", "workers", "-o=jsonpath={.spec.target}") == "3"
 
 
-def test_a_stock_out_is_told_by_describe(up: UpProcess):
+def test_a_stock_out_is_reported_by_describe(up: UpProcess):
     none_left = '{"spec": {"stock": [{"name": "s", "machineType": "n1-standard-4", "machines": 3}]}}'
     up.kubectl("patch", "cloud", "cloud", "--type=merge", "-p", none_left)
     up.kubectl("scale", "ng", "workers", "--replicas=4")
@@ -103,7 +103,7 @@ def test_a_drain_waits_for_the_budget_and_then_goes_through(up: UpProcess):
     up.kubectl("apply", "-f", "examples/first-steps/budget.yaml")
     up.until(lambda: up.kubectl("get", "pdb/web", "-o=jsonpath={.status.currentHealthy}") == "5", "budget counts")
     node = up.objects("pods", "-l", "app=web")[0]["spec"]["nodeName"]
-    blocked = up.said("drain", node, "--timeout=6s")
+    blocked = up.stated("drain", node, "--timeout=6s")
     assert blocked.code == 1
     assert "Cannot evict pod as it would violate the pod's disruption budget." in blocked.err
     assert pods_on(up, node, "-l", "app=web")

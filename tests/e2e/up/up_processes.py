@@ -46,11 +46,11 @@ class UpProcess(NamedTuple):
 
     def kubectl(self, *arguments: str, code: int | None = 0, stdin: str = "") -> str:
         """What it prints; its exit code must be the given one, None for any."""
-        said = self.said(*arguments, stdin=stdin)
-        assert code is None or said.code == code, f"kubectl {' '.join(arguments)}: {said}"
-        return said.out
+        stated = self.stated(*arguments, stdin=stdin)
+        assert code is None or stated.code == code, f"kubectl {' '.join(arguments)}: {stated}"
+        return stated.out
 
-    def said(self, *arguments: str, stdin: str = "") -> CommandResult:
+    def stated(self, *arguments: str, stdin: str = "") -> CommandResult:
         ended = subprocess.run(
             ["kubectl", *arguments],
             env={**os.environ, "KUBECONFIG": str(self.data / "kubeconfig"), "HOME": str(self.data)},

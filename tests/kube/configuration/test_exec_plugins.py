@@ -41,7 +41,7 @@ def stamp(seconds: float) -> str:
     return (DEFAULT_START + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
-def told(machine: ClientEnvironment) -> dict[str, Any]:
+def reported(machine: ClientEnvironment) -> dict[str, Any]:
     """What the last run found in KUBERNETES_EXEC_INFO."""
     info: dict[str, Any] = json.loads(machine.runner.commands[-1].environment["KUBERNETES_EXEC_INFO"])
     return info
@@ -74,9 +74,9 @@ class TestWhatIsRun:
     def test_the_version_asked_for_is_the_one_configured(self, machine: ClientEnvironment, version: str):
         machine.runner.play = lambda _: Finished(exit_code=0, stdout=answer(api_version=version, token="t"))
         run(machine, apiVersion=version)
-        assert told(machine) == {"kind": "ExecCredential", "apiVersion": version, "spec": {"interactive": False}}
+        assert reported(machine) == {"kind": "ExecCredential", "apiVersion": version, "spec": {"interactive": False}}
 
-    def test_the_cluster_is_told_when_asked_for(self, machine: ClientEnvironment):
+    def test_the_cluster_is_reported_when_asked_for(self, machine: ClientEnvironment):
         ca, _ = certificate_and_key("ca")
         machine.write("ca.crt", ca)
         cluster = {
@@ -89,7 +89,7 @@ class TestWhatIsRun:
             ],
         }
         run(machine, cluster=cluster, provideClusterInfo=True)
-        assert told(machine)["spec"]["cluster"] == {
+        assert reported(machine)["spec"]["cluster"] == {
             "server": SERVER,
             "tls-server-name": "kube",
             "certificate-authority-data": b64(ca),
@@ -97,9 +97,9 @@ class TestWhatIsRun:
             "config": {"audience": "x", "list": [1]},
         }
 
-    def test_an_unverified_cluster_is_told_as_such(self, machine: ClientEnvironment):
+    def test_an_unverified_cluster_is_reported_as_such(self, machine: ClientEnvironment):
         run(machine, cluster={"insecure-skip-tls-verify": True}, provideClusterInfo=True)
-        assert told(machine)["spec"]["cluster"] == {"server": SERVER, "insecure-skip-tls-verify": True}
+        assert reported(machine)["spec"]["cluster"] == {"server": SERVER, "insecure-skip-tls-verify": True}
 
 
 class TestInteractiveMode:
@@ -118,7 +118,7 @@ class TestInteractiveMode:
         machine.is_terminal = is_terminal
         run(machine, interactiveMode=mode)
         assert machine.runner.commands[0].is_interactive is is_interactive
-        assert told(machine)["spec"]["interactive"] is is_interactive
+        assert reported(machine)["spec"]["interactive"] is is_interactive
 
     def test_always_without_a_terminal_is_an_error(self, machine: ClientEnvironment):
         with pytest.raises(CredentialsFailed, match="interactiveMode Always"):
@@ -184,7 +184,9 @@ class TestAnswers:
             ),
         ],
     )
-    def test_an_answer_that_cannot_be_used_is_told_and_not_quoted(self, tmp_path: Path, stdout: bytes, problem: str):
+    def test_an_answer_that_cannot_be_used_is_reported_and_not_quoted(
+        self, tmp_path: Path, stdout: bytes, problem: str
+    ):
         async def story(clock: VirtualClock) -> None:
             machine = ClientEnvironment(tmp_path, clock=clock)
             machine.runner.play = lambda _: Finished(exit_code=0, stdout=stdout)

@@ -74,7 +74,9 @@ def test_an_explicit_file_that_is_missing_is_an_error(machine: ClientEnvironment
 @pytest.mark.parametrize(
     ("content", "problem"), [(b"", "is empty"), (config() | {"contexts": [], "current-context": ""}, "has no contexts")]
 )
-def test_an_explicit_file_without_contexts_is_told_as_such(machine: ClientEnvironment, content: object, problem: str):
+def test_an_explicit_file_without_contexts_is_reported_as_such(
+    machine: ClientEnvironment, content: object, problem: str
+):
     machine.environment["KUBECONFIG"] = machine.write("b", one("b"))
     with pytest.raises(InvalidInput) as caught:
         machine.access(content)
@@ -110,7 +112,7 @@ def test_context_chooses_among_several(machine: ClientEnvironment):
     assert machine.access(context="b").server == "https://b"
 
 
-def test_an_unknown_context_is_told_with_the_known_ones(machine: ClientEnvironment):
+def test_an_unknown_context_is_reported_with_the_known_ones(machine: ClientEnvironment):
     with pytest.raises(InvalidInput, match=r'^--context: there is no context "prod"; known contexts: one$'):
         machine.access(config(), context="prod")
 
@@ -137,7 +139,7 @@ def test_nothing_at_all_says_what_was_looked_for_and_what_helps(machine: ClientE
     )
 
 
-def test_kubeconfig_without_any_existing_file_is_told(machine: ClientEnvironment):
+def test_kubeconfig_without_any_existing_file_is_reported(machine: ClientEnvironment):
     machine.environment["KUBECONFIG"] = "/gone/a:/gone/b"
     with pytest.raises(InvalidInput, match=r"KUBECONFIG: /gone/a \(no such file\), /gone/b \(no such file\)"):
         machine.access()

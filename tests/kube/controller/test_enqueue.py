@@ -77,7 +77,7 @@ def test_another_version_of_the_owners_kind_is_the_same_kind():
 @pytest.mark.parametrize(
     "value", [ALONE, owned(controller=False), owned(kind="StatefulSet"), owned(api_version="example.com/v1")]
 )
-def test_an_object_of_nobody_or_of_another_kind_concerns_nobody(value: Pod):
+def test_an_object_without_owner_or_of_another_kind_concerns_nothing(value: Pod):
     assert list(build_owner_keys(kind("replicasets"))(Added(new=value))) == []
 
 

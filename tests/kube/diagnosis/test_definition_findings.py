@@ -19,7 +19,7 @@ def test_a_missing_definition_is_a_failure_for_a_controller_that_was_asked_for()
     assert theirs == "install TiDB Operator, which provides pingcap.com"
 
 
-def test_a_missing_definition_is_a_warning_if_nobody_asked_for_the_controller():
+def test_a_missing_definition_is_a_warning_if_the_controller_was_not_requested():
     with DiagnosedCluster() as cluster:
         examination = cluster.examined()
     assert found(examination, "definitions.tidb").level == "warn"

@@ -97,7 +97,7 @@ def test_long_lists_come_page_by_page():
     assert limits == {"500"}
 
 
-def test_nobodys_secrets_and_config_maps_are_listed():
+def test_no_secrets_and_config_maps_are_listed():
     listed = {target.resource.plural for target in list_targets(REQUIREMENTS.values(), Namespaces())}
     assert {"nodes", "pods", "poddisruptionbudgets", "daemonsets", "replicasets"} <= listed
     assert not listed & {"secrets", "configmaps"}

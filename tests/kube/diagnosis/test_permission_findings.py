@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ACCOUNT = "system:serviceaccount:kube-system:plimsoll"
 
 
-def told_missing(finding: Finding) -> set[tuple[str, ...]]:
+def reported_missing(finding: Finding) -> set[tuple[str, ...]]:
     def target(one: dict[str, str]) -> str:
         resource = f"{one['resource']}.{one['group']}" if one["group"] else one["resource"]
         return f"{resource}/{one['subresource']}" if one["subresource"] else resource
@@ -35,13 +35,13 @@ def test_an_administrator_has_everything():
     assert {found(examination, f"permissions.{name}").level for name in REQUIREMENTS} == {"ok"}
 
 
-def test_a_stranger_lacks_everything_and_each_is_told_with_its_reason():
+def test_a_stranger_lacks_everything_and_each_is_reported_with_its_reason():
     with DiagnosedCluster() as cluster:
         examination = cluster.examined("nodes", token=GUEST)
     finding = found(examination, "permissions.nodes")
     assert not examination.is_healthy
     assert finding.level == "fail"
-    assert told_missing(finding) == questions(REQUIREMENTS["nodes"].permissions, Namespaces())
+    assert reported_missing(finding) == questions(REQUIREMENTS["nodes"].permissions, Namespaces())
     assert "to drain nodes before they are deleted" in finding.fix
     assert '{apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"]}' in finding.fix
 
@@ -58,7 +58,7 @@ def test_exactly_what_no_role_grants_is_missing_and_the_manifests_mend_it(data: 
         cluster.apply(*build_role_manifests(granted, role="some", user=user, namespaces=namespaces))
         finding = found(cluster.examined(controller, token=token, namespaces=namespaces), f"permissions.{controller}")
         expected = questions(permissions, namespaces) - questions(granted, namespaces)
-        assert told_missing(finding) == expected if expected else finding.level == "ok"
+        assert reported_missing(finding) == expected if expected else finding.level == "ok"
         cluster.apply(*finding.details.get("manifests", ()))
         assert found(cluster.examined(controller, token=token, namespaces=namespaces), finding.check).level == "ok"
 
@@ -92,7 +92,7 @@ def test_who_looks_after_all_namespaces_needs_secrets_only_where_there_is_someth
         seeing = [permission for permission in REQUIREMENTS["kafka"].permissions if permission.resource == "kafkas"]
         cluster.apply(*build_role_manifests(seeing, role="seeing", user=ACCOUNT, namespaces=Namespaces()))
         finding = found(cluster.examined("kafka", token=token), "permissions.kafka")
-    assert {rule[2] for rule in told_missing(finding) if rule[1] == "secrets"} == {"kafka", "more"}
+    assert {rule[2] for rule in reported_missing(finding) if rule[1] == "secrets"} == {"kafka", "more"}
     granted = {
         manifest["metadata"].get("namespace", "")
         for manifest in finding.details["manifests"]

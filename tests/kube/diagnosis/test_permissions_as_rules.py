@@ -88,7 +88,7 @@ def test_what_is_needed_in_one_namespace_is_granted_only_there():
 
 @given(data=st.data(), controller=st.sampled_from([*REQUIREMENTS]), watched=st.sampled_from(["", "kafka"]))
 @settings(max_examples=60, deadline=None)
-def test_exactly_what_the_server_refuses_is_told_and_the_rules_cover_it(
+def test_exactly_what_the_server_refuses_is_reported_and_the_rules_cover_it(
     data: st.DataObject, controller: str, watched: str
 ):
     needs, namespaces = REQUIREMENTS[controller], Namespaces(own="home", watched=watched, used=("kafka", "more"))
@@ -99,10 +99,10 @@ def test_exactly_what_the_server_refuses_is_told_and_the_rules_cover_it(
     assert (finding.level == "fail") is bool(refused)
     for question in refused:
         assert any(_grants(rule, question) for rule in finding.details["rules"]), question
-    told = {
+    reported = {
         (rule["verb"], rule["resource"], rule["namespace"], rule["name"]) for rule in finding.details.get("missing", ())
     }
-    assert {(access.verb, access.resource, access.namespace, access.name) for access in refused} <= told
+    assert {(access.verb, access.resource, access.namespace, access.name) for access in refused} <= reported
 
 
 def _grants(rule: dict[str, Any], asked: AccessQuestion) -> bool:

@@ -31,7 +31,7 @@ def test_without_a_lease_there_is_no_other_autoscaler():
     ("renewed_s_ago", "holder", "level"),
     [(3, "ca", "warn"), (14.9, "ca", "warn"), (15, "ca", "ok"), (3, "", "ok"), (3, "plimsoll-up_1", "ok")],
 )
-def test_a_lease_that_somebody_holds_is_a_warning_until_it_expires(renewed_s_ago: float, holder: str, level: str):
+def test_a_held_lease_is_a_warning_until_it_expires(renewed_s_ago: float, holder: str, level: str):
     with DiagnosedCluster() as cluster:
         hold_lease(cluster, holder=holder, renewed_s_ago=renewed_s_ago)
         assert found(cluster.examined("requests"), "rivals.nodes").level == level
@@ -76,7 +76,7 @@ def test_without_a_trace_of_others_the_nodes_have_no_other_manager():
 
 
 @pytest.mark.parametrize(
-    ("image", "args", "said"),
+    ("image", "args", "stated"),
     [
         ("public.ecr.aws/karpenter/controller:1.8.1", (), "Karpenter runs as Deployment kube-system/scaler (1 pod)"),
         (
@@ -92,13 +92,13 @@ def test_without_a_trace_of_others_the_nodes_have_no_other_manager():
         ("registry.k8s.io/autoscaling/cluster-autoscaler:v1.34.0", ("--v=4",), ""),
     ],
 )
-def test_deployments_that_run_another_autoscaler_are_named(image: str, args: tuple[str, ...], said: str):
+def test_deployments_that_run_another_autoscaler_are_named(image: str, args: tuple[str, ...], stated: str):
     with DiagnosedCluster() as cluster:
         run_pod(cluster, image, *args)
         finding = found(cluster.examined("nodes"), "rivals.nodes")
-    assert finding.level == ("warn" if said else "ok")
-    assert said in finding.message
-    assert ("--ignore-other-autoscalers" in finding.fix) is bool(said)
+    assert finding.level == ("warn" if stated else "ok")
+    assert stated in finding.message
+    assert ("--ignore-other-autoscalers" in finding.fix) is bool(stated)
 
 
 def test_the_lease_of_karpenter_its_pools_and_its_nodes_are_named():

@@ -41,8 +41,8 @@ def server(*, version: Any = None, ahead_s: float | None = 0.0, user: str = "bob
             date: dict[str, Any] = (
                 {} if ahead_s is None else {"date": format_datetime(START + timedelta(seconds=ahead_s), usegmt=True)}
             )
-            told = {"major": "1", "minor": "34", "gitVersion": "v1.34.0"} if version is None else version
-            return json_reply(told, **date)
+            reported = {"major": "1", "minor": "34", "gitVersion": "v1.34.0"} if version is None else version
+            return json_reply(reported, **date)
         if call.path.endswith("selfsubjectreviews"):
             return json_reply({"status": {"userInfo": {"username": user, "groups": ["a"]}}}, status=201)
         return status_reply(404, "there is no such thing", reason="NotFound")
@@ -50,7 +50,7 @@ def server(*, version: Any = None, ahead_s: float | None = 0.0, user: str = "bob
     return answer
 
 
-def test_a_server_that_answers_is_reachable_and_its_latency_told():
+def test_a_server_that_answers_is_reachable_and_its_latency_reported():
     finding = found(examined_script(server(), target=TARGET), "api")
     assert finding.level == "ok"
     assert finding.message == "https://10.0.0.1:6443 answers in 0 ms"
@@ -82,13 +82,13 @@ def test_a_server_that_cannot_be_reached_is_named_with_why_and_where_its_address
     assert advice in raised.value.hint
 
 
-def test_of_certificates_that_fail_otherwise_only_the_origin_is_told():
+def test_of_certificates_that_fail_otherwise_only_the_origin_is_reported():
     with pytest.raises(NoExamination) as raised:
         examined_script(TlsRefused("the server's certificate has expired"), target=TARGET)
     assert raised.value.hint == f"the address comes from {TARGET.origin}"
 
 
-def test_a_client_certificate_that_is_refused_is_told_with_its_end():
+def test_a_client_certificate_that_is_refused_is_reported_with_its_end():
     target = replace(TARGET, certificate_ends=datetime(2024, 5, 6, tzinfo=UTC))
     with pytest.raises(NoExamination) as raised:
         examined_script(TlsRefused("the server refused us: our client certificate has expired"), target=target)
@@ -119,7 +119,7 @@ PAGE = Response(status=200, headers={"content-type": "text/html; charset=utf-8"}
     ],
     ids=["503", "429", "page", "no-type", "page-404", "page-403", "404", "302", "other-json"],
 )
-def test_who_answers_but_is_no_api_that_works_is_told_with_address_origin_and_hint(reply: Response, message: str):
+def test_a_server_that_is_no_working_api_is_reported_with_address_origin_and_hint(reply: Response, message: str):
     with pytest.raises(NoExamination) as raised:
         examined_script(reply, target=TARGET)
     assert str(raised.value).startswith(message)
@@ -127,7 +127,7 @@ def test_who_answers_but_is_no_api_that_works_is_told_with_address_origin_and_hi
     assert raised.value.hint.startswith(f"the address comes from {TARGET.origin}; ")
 
 
-def test_plain_http_to_a_server_with_tls_is_told_the_right_address():
+def test_plain_http_to_a_server_with_tls_is_answered_with_the_right_address():
     reply = Response(status=400, body=b"Client sent an HTTP request to an HTTPS server.\n")
     with pytest.raises(NoExamination) as raised:
         examined_script(reply, target=Target(server="http://10.0.0.1:6443"))
@@ -183,7 +183,7 @@ def test_who_we_are(reviewed: ReviewedSentences):
     assert finding.details == {"user": "bob", "groups": ["a"]}
 
 
-def test_nobody_is_a_warning():
+def test_no_holder_is_a_warning():
     assert found(examined_script(server(user="system:anonymous"), target=TARGET), "identity").level == "warn"
 
 
@@ -205,7 +205,7 @@ def test_credentials_that_the_server_ignores_are_a_failure(answer: Callable[[Req
 
 
 @pytest.mark.parametrize("answer", [server(user="system:anonymous"), status_reply(401, "no", reason="Unauthorized")])
-def test_a_client_certificate_that_has_expired_is_told_with_its_end(answer: Any):
+def test_a_client_certificate_that_has_expired_is_reported_with_its_end(answer: Any):
     target = replace(TARGET, is_shown_credentials=True, certificate_ends=START - timedelta(days=1))
     finding = found(examined_script(answer, target=target), "identity")
     assert finding.level == "fail"
@@ -226,13 +226,13 @@ def test_a_server_should_know_us_if_it_is_shown_something(credential: Credential
     assert Target.from_access(access, credential).is_shown_credentials is is_shown
 
 
-def test_whom_the_server_does_not_know_it_tells_nothing_else():
+def test_an_unknown_user_gets_nothing_else():
     with DiagnosedCluster() as cluster:
         examination = cluster.examined(token="wrong")
     assert [(finding.check, finding.level) for finding in examination.findings] == [("api", "ok"), ("identity", "fail")]
 
 
-def test_a_server_that_tells_its_version_only_to_friends_is_reachable_all_the_same():
+def test_a_server_that_hides_its_version_from_strangers_is_reachable_all_the_same():
     answer = server()
 
     def discreet(call: Request) -> Response:
@@ -309,7 +309,7 @@ def test_discovery_is_open_to_everybody():
     assert {finding.level for finding in examination.findings if finding.check.startswith("apis.")} == {"ok"}
 
 
-def test_the_steps_are_told_as_they_begin(reviewed: ReviewedSentences):
+def test_the_steps_are_reported_as_they_begin(reviewed: ReviewedSentences):
     from plimsoll.kube.diagnosis import examine  # noqa: PLC0415 - only here
 
     steps: list[str] = []

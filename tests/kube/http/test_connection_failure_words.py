@@ -48,18 +48,18 @@ def resolving(number: int) -> aiohttp.ClientConnectorDNSError:
         (resolving(socket.EAI_AGAIN), "the name api.example.com cannot be resolved now (of the resolver)"),
     ],
 )
-def test_what_was_never_sent_is_told_with_address_and_reason(error: Exception, message: str):
-    told = build_connection_error(error, CallProgress(), DIRECT)
-    assert isinstance(told, NotSent)
-    assert str(told) == f"cannot reach https://api.example.com:6443: {message}"
+def test_what_was_never_sent_is_reported_with_address_and_reason(error: Exception, message: str):
+    reported = build_connection_error(error, CallProgress(), DIRECT)
+    assert isinstance(reported, NotSent)
+    assert str(reported) == f"cannot reach https://api.example.com:6443: {message}"
 
 
 def test_what_broke_after_it_was_sent_may_have_been_done():
     error = ConnectionBroke()
     error.__cause__ = aiohttp.ClientOSError(errno.ECONNRESET, "Connection reset by peer")
-    told = build_connection_error(error, sending(), DIRECT)
-    assert isinstance(told, AnswerLost)
-    assert str(told) == "no answer from https://api.example.com:6443: the connection was reset"
+    reported = build_connection_error(error, sending(), DIRECT)
+    assert isinstance(reported, AnswerLost)
+    assert str(reported) == "no answer from https://api.example.com:6443: the connection was reset"
 
 
 def test_a_first_call_over_tls_that_breaks_may_be_about_certificates():
@@ -82,42 +82,42 @@ def test_a_first_call_without_tls_that_breaks_may_have_met_a_server_with_tls(err
 
 
 def test_the_proxy_is_named_without_its_password():
-    told = str(build_connection_error(connecting(errno.ECONNREFUSED), CallProgress(), PROXIED))
+    reported = str(build_connection_error(connecting(errno.ECONNREFUSED), CallProgress(), PROXIED))
     where = "https://api.example.com:6443 through the proxy http://proxy:3128"
-    assert told == f"cannot reach {where}: connection refused; is the proxy running?"
+    assert reported == f"cannot reach {where}: connection refused; is the proxy running?"
 
 
 @pytest.mark.parametrize(("status", "part"), [(407, "asks for a user and password"), (502, "answered 502 Bad Gateway")])
 def test_a_proxy_that_refuses_is_quoted(status: int, part: str):
     error = aiohttp.ClientHttpProxyError(KEY, (), status=status, message="Bad Gateway")
-    told = build_connection_error(error, CallProgress(), PROXIED)
-    assert isinstance(told, NotSent)
-    assert part in str(told)
+    reported = build_connection_error(error, CallProgress(), PROXIED)
+    assert isinstance(reported, NotSent)
+    assert part in str(reported)
 
 
 def test_time_that_is_up_before_sending_changed_nothing():
     progress = CallProgress()
     progress.doing = "waiting for a connection"
-    told = build_timeout_error(Request("POST", "/api", timeout_s=2), progress, DIRECT)
-    assert isinstance(told, NotSent)
-    assert str(told).endswith("after 2 s still waiting for a connection")
+    reported = build_timeout_error(Request("POST", "/api", timeout_s=2), progress, DIRECT)
+    assert isinstance(reported, NotSent)
+    assert str(reported).endswith("after 2 s still waiting for a connection")
 
 
 @pytest.mark.parametrize(
     ("duration_s", "words"), [(4.99999, "5 s"), (2.345, "2.3 s"), (30, "30 s"), (3600, "3600 s"), (0.25, "0.25 s")]
 )
-def test_durations_are_told_as_people_say_them(duration_s: float, words: str):
+def test_durations_are_written_as_people_write_them(duration_s: float, words: str):
     assert str(build_timeout_error(Request("GET", "/api", timeout_s=duration_s), sending(), DIRECT)).endswith(
         f"within {words}"
     )
 
 
 def test_time_that_is_up_after_sending_leaves_it_open_and_shows_no_query():
-    told = build_timeout_error(Request("GET", "/api", (("continue", "hidden"),), timeout_s=0.5), sending(), DIRECT)
-    assert isinstance(told, TimedOut)
-    assert str(told) == "GET /api: no answer from https://api.example.com:6443 within 0.5 s"
+    reported = build_timeout_error(Request("GET", "/api", (("continue", "hidden"),), timeout_s=0.5), sending(), DIRECT)
+    assert isinstance(reported, TimedOut)
+    assert str(reported) == "GET /api: no answer from https://api.example.com:6443 within 0.5 s"
 
 
-def test_a_closed_transport_tells_whether_the_call_was_sent():
+def test_a_closed_transport_shows_whether_the_call_was_sent():
     assert isinstance(build_closed_error(DIRECT), NotSent)
     assert isinstance(build_closed_error(DIRECT, is_sent=True), AnswerLost)

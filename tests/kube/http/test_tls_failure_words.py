@@ -25,30 +25,30 @@ def presented(names: tuple[str, ...] = ("kubernetes", "10.96.0.1")) -> Presented
     return Presented(subject="CN=api", issuer="CN=their-ca", names=names, begins=begins, ends=ends)
 
 
-def told(code: int, tls: Tls = OURS, certificate: Presented | None = None, *, seen: bool = True) -> str:
+def reported(code: int, tls: Tls = OURS, certificate: Presented | None = None, *, seen: bool = True) -> str:
     shown = (certificate or presented()) if seen else None
     return explain_distrust(code, "words of OpenSSL", shown, route=ROUTE, tls=tls)
 
 
 @pytest.mark.parametrize("code", [EXPIRED, NOT_YET])
-def test_a_certificate_out_of_its_time_is_told_with_its_dates(code: int):
-    assert "valid from 2024-01-01T00:00:00Z to 2025-01-01T00:00:00Z" in told(code)
-    assert "clock" in told(code)
+def test_a_certificate_out_of_its_time_is_reported_with_its_dates(code: int):
+    assert "valid from 2024-01-01T00:00:00Z to 2025-01-01T00:00:00Z" in reported(code)
+    assert "clock" in reported(code)
 
 
 @pytest.mark.parametrize("code", [WRONG_NAME, WRONG_ADDRESS])
-def test_a_wrong_name_is_told_with_those_in_the_certificate_and_the_one_asked_for(
+def test_a_wrong_name_is_reported_with_those_in_the_certificate_and_the_one_asked_for(
     code: int, reviewed: ReviewedSentences
 ):
-    assert "is for kubernetes, 10.96.0.1, not for 10.1.2.3" in told(code)
-    assert "tls-server-name" in told(code)
-    assert "not for api.internal" in told(code, Tls(server_name="api.internal"))
-    reviewed(told(code, OURS, presented(())))
+    assert "is for kubernetes, 10.96.0.1, not for 10.1.2.3" in reported(code)
+    assert "tls-server-name" in reported(code)
+    assert "not for api.internal" in reported(code, Tls(server_name="api.internal"))
+    reviewed(reported(code, OURS, presented(())))
 
 
 def test_of_many_names_a_few_are_shown():
     names = tuple(f"n{number}" for number in range(40))
-    assert "n11 and 28 more, not for" in told(WRONG_NAME, OURS, presented(names))
+    assert "n11 and 28 more, not for" in reported(WRONG_NAME, OURS, presented(names))
 
 
 @pytest.mark.parametrize(
@@ -59,21 +59,21 @@ def test_of_many_names_a_few_are_shown():
         (Tls(), "the authorities of this machine"),
     ],
 )
-def test_an_unknown_authority_is_told_with_those_we_believe(tls: Tls, where: str):
-    assert f"signed by CN=their-ca, which is not among {where}" in told(UNKNOWN_ISSUER, tls)
-    assert f"self-signed (CN=api) and not among {where}" in told(SELF_SIGNED, tls)
-    assert "certificate-authority" in told(UNKNOWN_ISSUER, tls)
+def test_an_unknown_authority_is_reported_with_those_we_believe(tls: Tls, where: str):
+    assert f"signed by CN=their-ca, which is not among {where}" in reported(UNKNOWN_ISSUER, tls)
+    assert f"self-signed (CN=api) and not among {where}" in reported(SELF_SIGNED, tls)
+    assert "certificate-authority" in reported(UNKNOWN_ISSUER, tls)
 
 
 @pytest.mark.parametrize("code", [EXPIRED, NOT_YET, SELF_SIGNED, UNKNOWN_ISSUER, WRONG_NAME])
-def test_what_is_wrong_is_told_also_without_the_certificate_at_hand(code: int):
-    without = told(code, seen=False)
+def test_what_is_wrong_is_reported_also_without_the_certificate_at_hand(code: int):
+    without = reported(code, seen=False)
     assert without.startswith("the server's certificate")
     assert "None" not in without
 
 
 def test_for_what_we_have_no_words_openssl_has_some(reviewed: ReviewedSentences):
-    reviewed(told(26))
+    reviewed(reported(26))
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ class CheckingHandler:
         self._fails_every = fails_every
         self._calls = 0
         self.complaints: list[str] = []
-        self.told: dict[str, Any] = {}
+        self.reported: dict[str, Any] = {}
 
     async def __call__(self, change: Change[Any]) -> None:
         self._note(change)
@@ -34,40 +34,40 @@ class CheckingHandler:
             raise RuntimeError("as it happens")
 
     def _note(self, change: Change[Any]) -> None:
-        name, last = change.key.name, self.told.get(change.key.name)
+        name, last = change.key.name, self.reported.get(change.key.name)
         match change:
             case Added(new=new):
                 self._check(last is None or isinstance(last, BadObject), change)
-                self.told[name] = new
+                self.reported[name] = new
             case Updated(old=old, new=new):
                 # Equal, not identical: a restored server lists again an object that a slow handler still knows.
                 self._check(old == last, change)
                 self._check(identity_of(old)[0] == identity_of(new)[0], change)
                 self._check(self._world.has_gone_back or _number(new) > _number(old), change)
                 self._check(identity_of(new) != identity_of(old) or _content(new) != _content(old), change)
-                self.told[name] = new
+                self.reported[name] = new
             case Deleted(last=final):
                 self._check(last is not None and not isinstance(last, BadObject), change)
                 self._check(identity_of(final)[0] == identity_of(last)[0], change)
                 self._check(self._world.has_gone_back or _number(final) >= _number(last), change)
-                del self.told[name]
+                del self.reported[name]
             case BecameUnreadable(bad=bad, last=known):
                 self._check(known == (None if isinstance(last, BadObject) else last), change)
                 self._check(identity_of(bad) != identity_of(last) if isinstance(last, BadObject) else True, change)
-                self.told[name] = bad
+                self.reported[name] = bad
             case UnreadableDeleted():
                 self._check(isinstance(last, BadObject), change)
-                del self.told[name]
+                del self.reported[name]
 
     def _check(self, holds: bool, change: Change[Any]) -> None:
         if not holds:
-            self.complaints.append(f"{change} after {self.told.get(change.key.name)}")
+            self.complaints.append(f"{change} after {self.reported.get(change.key.name)}")
 
     @property
     def known(self) -> dict[str, tuple[str, str, Any]]:
         return {
             name: (*identity_of(item), BAD if isinstance(item, BadObject) else get_view(item).spec.size)  # type: ignore[attr-defined]
-            for name, item in self.told.items()
+            for name, item in self.reported.items()
         }
 
 

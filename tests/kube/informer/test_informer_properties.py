@@ -122,7 +122,7 @@ class InformerScenario:
         self.world.restore(self._backup, down_s=down_s)
         self.world.run.advance_by(down_s + LOOKS_WITHIN_S)
 
-    def tell(self, step: tuple[Any, ...]) -> None:
+    def report(self, step: tuple[Any, ...]) -> None:
         self._steps[step[0]](*step[1:])
 
     def end(self) -> None:
@@ -152,15 +152,15 @@ def test_cache_and_handlers_end_as_the_server_is(
     with WidgetCluster() as world:
         world.line.lists_are_bare = bare
         configuration = InformerSettings(page_size=2, uses_watch_list=watch_list)
-        told = InformerScenario(world, configuration, keep_raw=keep_raw)
+        reported = InformerScenario(world, configuration, keep_raw=keep_raw)
         for step in story:
-            told.tell(step)
-        told.end()
+            reported.report(step)
+        reported.end()
 
-        assert known(told.informer) == world.truth()
-        for witness in told.witnesses:
+        assert known(reported.informer) == world.truth()
+        for witness in reported.witnesses:
             assert witness.complaints == []
             assert witness.known == world.truth()
-        assert told.informer.get_age_s() < 100
-        assert told.informer.status.trouble == ""
-        assert not told.informer.status.is_suspect
+        assert reported.informer.get_age_s() < 100
+        assert reported.informer.status.trouble == ""
+        assert not reported.informer.status.is_suspect

@@ -159,7 +159,7 @@ def test_only_the_last_of_several_own_writes_is_recognized_and_none_after_a_remo
     assert not cache.is_own_write(_pod("a", "9"))
 
 
-def test_versions_that_are_no_numbers_are_told_apart_by_what_a_write_replaced():
+def test_versions_that_are_no_numbers_are_distinguished_by_what_a_write_replaced():
     mutations: Mutations[Pod] = Mutations()
     mutations.record_write(_pod("a", "y"), replaced="x")
     assert mutations.overlay([_pod("a", "x")]) == (_pod("a", "y"),)

@@ -280,7 +280,7 @@ class FaultyStream:
 
     def __init__(self, inner: Stream) -> None:
         self._inner = inner
-        self._told: list[bytes] = []
+        self._reported: list[bytes] = []
         self._ready: list[bytes] = []
         self._breaks = False
         self.is_closed = False
@@ -321,7 +321,7 @@ class FaultyStream:
         if self.garbage:
             # In the place of what really happened.
             frames[0], self.garbage = self.garbage, b""
-        self._told = [*self._told, *frames][-20:]
+        self._reported = [*self._reported, *frames][-20:]
         whole = b"".join(frames)
         if self.ends_after_bytes is not None:
             whole, self._breaks = whole[: self.ends_after_bytes], True
@@ -332,7 +332,7 @@ class FaultyStream:
         if self._breaks or not self.repeats:
             return []
         repeats, self.repeats = self.repeats, 0
-        return self._told[-repeats:]
+        return self._reported[-repeats:]
 
     def _pieces(self, chunk: bytes) -> list[bytes]:
         size = self.piece_bytes or len(chunk) or 1

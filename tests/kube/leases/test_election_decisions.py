@@ -133,7 +133,7 @@ def test_any_json_is_a_record(garbage: Any):
 
 
 @pytest.mark.parametrize("duration", [0, -3, True, 1.5, "15", None])
-def test_a_duration_that_makes_no_sense_is_counted_as_our_own_and_told(duration: Any):
+def test_a_duration_that_makes_no_sense_is_counted_as_our_own_and_reported(duration: Any):
     read = record_of({"spec": {"holderIdentity": "x", "leaseDurationSeconds": duration}}, SETTINGS)
     assert read.duration_s == 15
     assert read.oddities[0].startswith("leaseDurationSeconds: ")

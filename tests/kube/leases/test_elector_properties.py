@@ -110,7 +110,7 @@ def happen(kind: str, process: ElectorProcess, processes: list[ElectorProcess]) 
     weather=st.builds(NetworkConditions, st.integers(0, 2**32), st.floats(0, 0.5), st.floats(0, 0.4)),
     events=EVENTS,
 )
-def test_no_two_processes_act_at_once_and_somebody_leads_when_the_faults_are_over(
+def test_no_two_processes_act_at_once_and_one_leads_when_the_faults_are_over(
     count: int, weather: NetworkConditions, events: list[tuple[float, int, str]]
 ):
     async def main(clock: VirtualClock):

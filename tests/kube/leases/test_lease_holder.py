@@ -172,7 +172,7 @@ def test_an_acquisition_whose_answer_is_lost_counts_from_when_it_was_sent(outcom
     assert until_s == pytest.approx(14.25), "the write of the first instant"
 
 
-def test_somebody_who_labels_the_lease_does_not_end_a_leadership():
+def test_a_label_on_the_lease_does_not_end_a_leadership():
     async def main(clock: VirtualClock):
         async with lease_world(clock) as world:
             a = world.contender()
@@ -204,7 +204,7 @@ def test_a_wall_clock_that_stands_still_or_goes_back_still_gives_renewals_that_c
     assert run_virtual(main) == (True, False, 0)
 
 
-def test_a_failure_that_stays_is_told_once_until_it_changes_or_is_over():
+def test_a_failure_that_stays_is_reported_once_until_it_changes_or_is_over():
     async def main(clock: VirtualClock):
         async with lease_world(clock) as world:
             a = world.contender()
@@ -225,16 +225,16 @@ def test_a_failure_that_stays_is_told_once_until_it_changes_or_is_over():
                 if log_entry["event"] == "lease.attempt_failed"
             ]
 
-    tries, told = run_virtual(main)
+    tries, reported = run_virtual(main)
     assert tries > 100
-    assert [(phase, error.split(":")[0]) for phase, error in told] == [
+    assert [(phase, error.split(":")[0]) for phase, error in reported] == [
         ("contending", "ServerFailed"),
         ("contending", "NotSent"),
         ("leading", "NotSent"),
     ]
 
 
-def test_the_status_tells_what_a_metric_needs():
+def test_the_status_shows_what_a_metric_needs():
     async def main(clock: VirtualClock):
         async with lease_world(clock) as world:
             a = world.contender()

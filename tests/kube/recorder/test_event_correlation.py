@@ -91,7 +91,7 @@ def test_a_message_known_before_the_crowd_still_counts_for_itself():
     assert book.counts["e0"] == 2
 
 
-def test_after_a_quiet_window_messages_are_told_one_by_one_again():
+def test_after_a_quiet_window_messages_are_reported_one_by_one_again():
     book = CorrelatorHarness()
     for number in range(12):
         book.happen(f"m{number}")

@@ -125,7 +125,7 @@ def test_metadata_alone_may_be_listed():
         assert world.do(read()) == [("c00", {"parity": "0"}), ("c02", {"parity": "0"})]
 
 
-def test_the_version_is_told_only_once():
+def test_the_version_is_reported_only_once():
     selection = Selection(namespace="here", resource_version="5", resource_version_match="Exact", page_size=1)
     _, sent = listing(page("a", token="t"), page("b"), selection=selection)
     assert [dict(call.query) for call in sent] == [

@@ -58,7 +58,7 @@ def test_an_idle_time_fills_the_bucket_only_to_its_brim():
     assert times == [0, 0, 100, 100, 101]
 
 
-def test_a_caller_that_is_cancelled_takes_no_token_and_holds_nobody_up():
+def test_a_caller_that_is_cancelled_takes_no_token_and_delays_no_other():
     passed = passing([0.0] * 4, qps=1, burst=1, leaving={1: 0.5, 2: 0.7})
     assert passed == [(0, 0), (3, 1.0)]
 
@@ -85,7 +85,7 @@ def test_callers_pass_in_the_order_they_came(arrivals: list[float], qps: float, 
     assert {number for number, _ in passed} >= set(range(len(arrivals))) - set(leaving)
 
 
-def test_a_long_wait_is_told_once_until_the_congestion_is_over():
-    with capture_logs() as told:
+def test_a_long_wait_is_reported_once_until_the_congestion_is_over():
+    with capture_logs() as reported:
         passing([0.0] * 10 + [60.0] * 10, qps=1, burst=2)
-    assert [line["event"] for line in told] == ["client.throttled"] * 2
+    assert [line["event"] for line in reported] == ["client.throttled"] * 2

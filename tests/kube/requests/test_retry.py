@@ -129,14 +129,14 @@ def test_what_was_not_sent_is_sent_again(act: Callable[[Client], Awaitable[Any]]
 
 @pytest.mark.parametrize("act", [*CHANGING, *CHANGING_NOTHING])
 def test_a_certificate_that_is_not_accepted_will_not_be_accepted_later(act: Callable[[Client], Awaitable[Any]]):
-    told = RetryHarness(TlsRefused("unknown authority"), NODE).of(act)
-    assert (told.sends, type(told.error)) == (1, TlsRefused)
+    reported = RetryHarness(TlsRefused("unknown authority"), NODE).of(act)
+    assert (reported.sends, type(reported.error)) == (1, TlsRefused)
 
 
 @pytest.mark.parametrize("act", [*CHANGING, *CHANGING_NOTHING])
 def test_a_closed_transport_is_not_tried_again(act: Callable[[Client], Awaitable[Any]]):
-    told = RetryHarness(Closed("the transport is closed"), NODE).of(act)
-    assert (told.sends, type(told.error)) == (1, Closed)
+    reported = RetryHarness(Closed("the transport is closed"), NODE).of(act)
+    assert (reported.sends, type(reported.error)) == (1, Closed)
 
 
 @pytest.mark.parametrize("act", [*REPEATED, *CHANGING_NOTHING])
@@ -152,8 +152,8 @@ def test_a_call_that_may_arrive_twice_is_sent_again_when_its_answer_is_lost(
 def test_the_loss_of_an_answer_reaches_the_caller_of_a_call_that_must_not_arrive_twice(
     act: Callable[[Client], Awaitable[Any]], loss: Exception
 ):
-    told = RetryHarness(loss, NODE).of(act)
-    assert (told.sends, told.error) == (1, loss)
+    reported = RetryHarness(loss, NODE).of(act)
+    assert (reported.sends, reported.error) == (1, loss)
 
 
 @pytest.mark.parametrize("act", ONCE)
@@ -184,14 +184,14 @@ def test_passing_trouble_is_waited_out_only_by_calls_that_change_nothing(code: i
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 409, 410, 413, 422, 500])
 def test_other_answers_are_final(code: int):
-    told = RetryHarness(status_reply(code), NODE).of(read)
-    assert (told.sends, isinstance(told.error, ApiError)) == (1, True)
+    reported = RetryHarness(status_reply(code), NODE).of(read)
+    assert (reported.sends, isinstance(reported.error, ApiError)) == (1, True)
 
 
 def test_a_disruption_budgets_no_is_an_answer():
     details = {"causes": [{"reason": "DisruptionBudget"}], "retryAfterSeconds": 10}
-    told = RetryHarness(status_reply(429, details=details, retry_after="10")).of(evict)
-    assert (told.sends, told.error) == (1, None)
+    reported = RetryHarness(status_reply(429, details=details, retry_after="10")).of(evict)
+    assert (reported.sends, reported.error) == (1, None)
 
 
 def test_a_question_about_permissions_changes_nothing():
@@ -215,8 +215,8 @@ def test_a_patch_in_yaml_is_not_trusted_to_repeat_itself():
 
 
 def test_waits_grow():
-    told = RetryHarness(*[NotSent("refused")] * 4, NODE).of(read)
-    assert told.transport.sent_at == [0, 1, 3, 7, 15]
+    reported = RetryHarness(*[NotSent("refused")] * 4, NODE).of(read)
+    assert reported.transport.sent_at == [0, 1, 3, 7, 15]
 
 
 def test_waits_are_spread_by_chance():
@@ -226,54 +226,54 @@ def test_waits_are_spread_by_chance():
 
 
 def test_a_server_is_not_asked_earlier_than_it_wants():
-    told = RetryHarness(status_reply(503, retry_after="20"), NODE).of(read)
-    assert told.transport.sent_at == [0, 20]
+    reported = RetryHarness(status_reply(503, retry_after="20"), NODE).of(read)
+    assert reported.transport.sent_at == [0, 20]
 
 
 def test_a_server_cannot_make_us_hurry():
-    told = RetryHarness(status_reply(503, retry_after="0"), NODE).of(read)
-    assert told.transport.sent_at == [0, 1]
+    reported = RetryHarness(status_reply(503, retry_after="0"), NODE).of(read)
+    assert reported.transport.sent_at == [0, 1]
 
 
 # ---- for how long
 
 
 def test_after_the_last_attempt_its_error_is_raised_with_their_number():
-    told = RetryHarness(NotSent("refused")).of(read)
-    assert (told.sends, str(told.error)) == (5, "refused")
-    assert told.error is not None
-    assert told.error.__notes__ == ["after 5 attempts in 15.0 s"]
+    reported = RetryHarness(NotSent("refused")).of(read)
+    assert (reported.sends, str(reported.error)) == (5, "refused")
+    assert reported.error is not None
+    assert reported.error.__notes__ == ["after 5 attempts in 15.0 s"]
 
 
 def test_a_wait_beyond_the_deadline_is_not_begun():
-    told = RetryHarness(
+    reported = RetryHarness(
         status_reply(503, "busy", retry_after="59"), NODE, settings=ClientSettings(qps=0, deadline_s=30)
     ).of(read)
-    assert (told.sends, str(told.error), told.clock.monotonic_s()) == (1, "busy", 0)
+    assert (reported.sends, str(reported.error), reported.clock.monotonic_s()) == (1, "busy", 0)
 
 
 def test_an_attempt_has_at_most_what_is_left_of_the_deadline():
     settings = ClientSettings(qps=0, timeout_s=30, deadline_s=32, retry=STEADY)
-    told = RetryHarness(NotSent("refused"), NotSent("refused"), NODE, settings=settings).of(read)
-    assert [call.timeout_s for call in told.transport.sent] == [30, 30, 29]
+    reported = RetryHarness(NotSent("refused"), NotSent("refused"), NODE, settings=settings).of(read)
+    assert [call.timeout_s for call in reported.transport.sent] == [30, 30, 29]
 
 
 def test_an_attempt_takes_no_longer_than_the_raw_call_says():
-    told = RetryHarness(NODE).of(lambda client: client.call(Request("GET", "/x", timeout_s=3)))
-    assert told.transport.sent[0].timeout_s == 3
+    reported = RetryHarness(NODE).of(lambda client: client.call(Request("GET", "/x", timeout_s=3)))
+    assert reported.transport.sent[0].timeout_s == 3
 
 
 def test_a_raw_call_takes_no_longer_than_the_client_allows():
-    told = RetryHarness(NODE, settings=ClientSettings(qps=0, timeout_s=2)).of(
+    reported = RetryHarness(NODE, settings=ClientSettings(qps=0, timeout_s=2)).of(
         lambda client: client.call(Request("GET", "/x"))
     )
-    assert told.transport.sent[0].timeout_s == 2
+    assert reported.transport.sent[0].timeout_s == 2
 
 
 def test_further_attempts_wait_for_their_turn():
     slow = ClientSettings(qps=0.1, burst=1, retry=STEADY)
-    told = RetryHarness(NotSent("refused"), NODE, settings=slow).of(read)
-    assert told.transport.sent_at == [0, 10]
+    reported = RetryHarness(NotSent("refused"), NODE, settings=slow).of(read)
+    assert reported.transport.sent_at == [0, 10]
 
 
 def test_waiting_for_the_first_turn_does_not_count_against_the_deadline():
@@ -283,21 +283,21 @@ def test_waiting_for_the_first_turn_does_not_count_against_the_deadline():
         await read(client)
         await read(client)
 
-    told = RetryHarness(NODE, settings=slow).of(twice)
-    assert (told.error, told.transport.sent_at) == (None, [0, 100])
+    reported = RetryHarness(NODE, settings=slow).of(twice)
+    assert (reported.error, reported.transport.sent_at) == (None, [0, 100])
 
 
 def test_a_turn_that_comes_too_late_for_the_deadline_raises_the_last_error():
     slow = ClientSettings(qps=0.01, burst=1, retry=STEADY)
-    told = RetryHarness(NotSent("refused"), NODE, settings=slow).of(read)
-    assert (told.sends, str(told.error)) == (1, "refused")
+    reported = RetryHarness(NotSent("refused"), NODE, settings=slow).of(read)
+    assert (reported.sends, str(reported.error)) == (1, "refused")
 
 
 def test_a_watch_is_opened_by_one_attempt():
-    told = RetryHarness(status_reply(503, "busy", retry_after="1")).of(lambda client: client.watch(Node))
-    assert (told.sends, type(told.error)) == (1, ServerFailed)
-    assert isinstance(told.error, ServerFailed)
-    assert told.error.retry_after_s == 1
+    reported = RetryHarness(status_reply(503, "busy", retry_after="1")).of(lambda client: client.watch(Node))
+    assert (reported.sends, type(reported.error)) == (1, ServerFailed)
+    assert isinstance(reported.error, ServerFailed)
+    assert reported.error.retry_after_s == 1
 
 
 # ---- the guard
@@ -321,8 +321,8 @@ class CallBudget:
 @pytest.mark.parametrize("act", CHANGING)
 def test_the_guard_bounds_every_attempt_that_changes_something(act: Callable[[Client], Awaitable[Any]]):
     brake = CallBudget()
-    told = RetryHarness(NotSent("refused"), NODE, guard=brake).of(act)
-    assert (brake.asked, [call.timeout_s for call in told.transport.sent]) == (2, [5, 5])
+    reported = RetryHarness(NotSent("refused"), NODE, guard=brake).of(act)
+    assert (brake.asked, [call.timeout_s for call in reported.transport.sent]) == (2, [5, 5])
 
 
 @pytest.mark.parametrize("act", CHANGING_NOTHING)
@@ -331,20 +331,20 @@ def test_the_guard_is_not_asked_where_nothing_changes(act: Callable[[Client], Aw
 
 
 def test_what_the_guard_forbids_is_not_sent():
-    told = RetryHarness(NODE, guard=CallBudget(calls=0)).of(merge)
-    assert (told.sends, str(told.error)) == (0, "the brake is on")
+    reported = RetryHarness(NODE, guard=CallBudget(calls=0)).of(merge)
+    assert (reported.sends, str(reported.error)) == (0, "the brake is on")
 
 
 def test_the_guard_may_forbid_a_second_attempt():
-    told = RetryHarness(NotSent("refused"), NODE, guard=CallBudget(calls=1)).of(merge)
-    assert (told.sends, type(told.error)) == (1, NotAllowed)
+    reported = RetryHarness(NotSent("refused"), NODE, guard=CallBudget(calls=1)).of(merge)
+    assert (reported.sends, type(reported.error)) == (1, NotAllowed)
 
 
-def test_what_became_of_the_attempt_before_the_brake_is_told_along():
+def test_the_result_of_the_attempt_before_the_pause_is_reported_too():
     lost = AnswerLost("reset")
-    told = RetryHarness(lost, NODE, guard=CallBudget(calls=1)).of(merge)
-    assert isinstance(told.error, NotAllowed)
-    assert told.error.__cause__ is lost
+    reported = RetryHarness(lost, NODE, guard=CallBudget(calls=1)).of(merge)
+    assert isinstance(reported.error, NotAllowed)
+    assert reported.error.__cause__ is lost
 
 
 def test_clients_under_different_guards_share_the_rate_limit():
@@ -353,8 +353,8 @@ def test_clients_under_different_guards_share_the_rate_limit():
         await asyncio.gather(read(client), create(free))
 
     brake = CallBudget(calls=0)
-    told = RetryHarness(NODE, settings=ClientSettings(qps=1, burst=1), guard=brake).of(both)
-    assert (told.error, told.transport.sent_at) == (None, [0, 1])
+    reported = RetryHarness(NODE, settings=ClientSettings(qps=1, burst=1), guard=brake).of(both)
+    assert (reported.error, reported.transport.sent_at) == (None, [0, 1])
 
 
 # ---- invariants
@@ -369,8 +369,8 @@ steps = st.sampled_from(
 def test_nothing_is_sent_after_an_answer_was_lost_to_a_call_that_must_not_arrive_twice(
     script: list[Any], act: Callable[[Client], Awaitable[Any]]
 ):
-    told = RetryHarness(*script, NODE).of(act)
-    used = script[: told.sends]
+    reported = RetryHarness(*script, NODE).of(act)
+    used = script[: reported.sends]
     assert not any(isinstance(step, AnswerLost) for step in used[:-1])
 
 

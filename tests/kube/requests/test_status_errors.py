@@ -41,7 +41,7 @@ def read(reply: Response) -> errors.ApiError:
         (504, errors.ServerFailed),
     ],
 )
-def test_the_code_tells_the_kind_and_the_message_stays_as_it_is(code: int, kind: type[errors.ApiError]):
+def test_the_code_gives_the_kind_and_the_message_stays_as_it_is(code: int, kind: type[errors.ApiError]):
     error = read(status_reply(code, 'pods "x"  said\nno'))
     assert (type(error), str(error), error.status.code) == (kind, 'pods "x"  said\nno', code)
 
@@ -66,7 +66,7 @@ def test_nulls_in_a_status_do_not_cost_its_message():
     assert (str(error), error.reason) == ("m", "")
 
 
-def test_details_nobody_can_read_do_not_cost_the_message():
+def test_unreadable_details_do_not_cost_the_message():
     assert str(read(json_reply({"kind": "Status", "message": "m", "details": ["odd"]}, status=403))) == "m"
 
 
@@ -75,7 +75,7 @@ def test_plain_text_is_the_message():
     assert (type(error), str(error), error.reason) == (errors.NotFound, "404 page not found", "NotFound")
 
 
-def test_of_a_page_of_html_only_the_title_is_told():
+def test_of_a_page_of_html_only_the_title_is_reported():
     page = b"<html><head><title>502 Bad&nbsp;Gateway</title></head><body>" + b"<p>nginx</p>" * 1_000
     error = read(Response(502, headers={"content-type": "text/html"}, body=page))
     assert str(error) == "the server answered 502 with a page of HTML, as proxies do: 502 Bad\xa0Gateway"
@@ -111,7 +111,7 @@ def test_a_date_is_measured_by_the_servers_own_clock():
     assert read(reply).retry_after_s == 10
 
 
-def test_without_the_header_the_details_tell():
+def test_without_the_header_the_details_decide():
     assert read(status_reply(429, details={"retryAfterSeconds": 5})).retry_after_s == 5
 
 

@@ -27,7 +27,7 @@ def test_a_wrong_token_is_refused_before_anything_else(world: ApiServerHarness):
     assert (reply.status, reply.body["reason"]) == (401, "Unauthorized")
 
 
-def test_who_may_not_is_not_told_what_there_is(world: ApiServerHarness):
+def test_a_user_without_permission_does_not_learn_what_exists(world: ApiServerHarness):
     reply = world.ask("GET", "/apis/nowhere.example.com/v1/things", token=GUEST)
     assert (reply.status, reply.body["reason"]) == (403, "Forbidden")
 
@@ -53,7 +53,7 @@ def test_warnings_become_headers_also_of_a_refusal(world: ApiServerHarness):
     assert (refused.status, refused.warnings) == (409, made.warnings)
 
 
-def test_a_mistake_of_ours_is_a_500_that_tells_nothing(world: ApiServerHarness, monkeypatch: pytest.MonkeyPatch):
+def test_a_mistake_of_ours_is_a_500_without_details(world: ApiServerHarness, monkeypatch: pytest.MonkeyPatch):
     def broken(*_: object) -> None:
         raise ZeroDivisionError("secret detail")
 

@@ -121,14 +121,14 @@ def test_a_version_that_is_none_is_refused(tmp_path: Path):
         DataDirectory(tmp_path)
 
 
-def test_a_file_in_its_place_is_told_readably(tmp_path: Path):
+def test_a_file_in_its_place_is_reported_readably(tmp_path: Path):
     (tmp_path / "data").write_text("")
-    with pytest.raises(StoreUnusable, match="data: cannot be used as data directory: File exists") as told:
+    with pytest.raises(StoreUnusable, match="data: cannot be used as data directory: File exists") as reported:
         DataDirectory(tmp_path / "data")
-    assert told.value.exit_code == 2
+    assert reported.value.exit_code == 2
 
 
-def test_a_place_that_cannot_be_written_is_told_readably():
+def test_a_place_that_cannot_be_written_is_reported_readably():
     with pytest.raises(StoreUnusable, match="/proc/plimsoll: cannot be used as data directory: "):
         DataDirectory(Path("/proc/plimsoll"))
 

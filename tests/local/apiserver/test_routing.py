@@ -176,7 +176,7 @@ def test_a_custom_resource_may_be_called_namespaces(namespaced: bool, path: str,
         assert (found.namespace, found.name) == ("a", "x")
 
 
-def test_rules_are_asked_about_resources_nobody_serves():
+def test_rules_are_asked_about_resources_that_are_not_served():
     attributes = read_attributes(User(name="u"), Request.build("GET", "/apis/foo.example.com/v1/namespaces/x/bars/b"))
     assert (attributes.group, attributes.resource, attributes.name) == ("foo.example.com", "bars", "b")
     assert attributes.is_resource_request

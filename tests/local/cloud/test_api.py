@@ -114,7 +114,7 @@ def test_groups_that_do_not_grow_atomically_say_so():
             world.do(world.cloud.atomic_increase_size("g", 1))
 
 
-def test_instances_are_told_as_an_autoscaler_knows_them():
+def test_instances_are_reported_as_an_autoscaler_knows_them():
     with CloudCluster(stock=[{"name": "s", "machineType": "small", "machines": 1}]) as world:
         world.group("g", target=2, bootSeconds=60)
         first, second = world.do(world.cloud.list_instances("g"))

@@ -78,13 +78,13 @@ def test_types_inherit_from_their_catalogue():
         ({"name": "small"}, "machineTypes[1].name"),
     ],
 )
-def test_a_mistake_is_told_with_the_path_of_its_field(wrong: dict[str, Any], path: str):
+def test_a_mistake_is_reported_with_the_path_of_its_field(wrong: dict[str, Any], path: str):
     with pytest.raises(InvalidInput) as refused:
         read_catalogue(catalogue(SMALL, {**SMALL, "name": "second", **wrong}), source="f")
     assert refused.value.path == path
 
 
-def test_a_missing_field_is_told_with_its_path():
+def test_a_missing_field_is_reported_with_its_path():
     with pytest.raises(InvalidInput) as refused:
         read_catalogue(catalogue({"name": "x", "cpu": 1, "price": 1}), source="f")
     assert refused.value.path == "machineTypes[0].memory"
@@ -95,7 +95,7 @@ def test_a_price_may_be_unknown():
     assert unpriced.price is None
 
 
-def test_what_is_not_json_is_told_with_the_file():
+def test_what_is_not_json_is_reported_with_the_file():
     with pytest.raises(UnreadableDocument, match=r"^types\.json: is not JSON"):
         read_catalogue(b"{", source="types.json")
 

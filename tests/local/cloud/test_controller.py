@@ -196,7 +196,7 @@ def test_a_type_that_is_not_sold_fails_its_machines_until_it_is():
         assert world.machines()["g-0"].spec.price == 9
 
 
-def test_what_cannot_be_used_of_a_cloud_is_told_in_its_status():
+def test_what_cannot_be_used_of_a_cloud_is_reported_in_its_status():
     wrong = {"name": "w", "cpu": "x", "memory": "1Gi", "price": 1}
     quota = {"name": "q", "limit": "many"}
     with CloudCluster(catalogues=["gce-n1", "gone"], machineTypes=[wrong], quotas=[quota]) as world:
@@ -206,7 +206,7 @@ def test_what_cannot_be_used_of_a_cloud_is_told_in_its_status():
         assert third == "spec.quotas[0].limit: 'many' is not a quantity"
 
 
-def test_machine_types_that_nobody_sells_are_told_wherever_they_are_named():
+def test_machine_types_that_are_not_offered_are_reported_wherever_they_are_named():
     stock = [{"name": "s", "machineType": "nope", "machines": 0}]
     boots = [{"name": "b", "seconds": 1}, {"name": "c", "machineType": "nix", "seconds": 1}]
     quotas = [{"name": "q", "limit": 1, "machineType": "small"}, {"name": "r", "limit": 1, "machineType": "nil"}]

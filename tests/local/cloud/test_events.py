@@ -9,7 +9,7 @@ from tests.local.cloud.builders import CloudCluster
 NONE_LEFT = [{"name": "s", "machineType": "small", "machines": 1}]
 
 
-def told(world: CloudCluster, kind: str) -> list[tuple[str, str, str, str]]:
+def reported(world: CloudCluster, kind: str) -> list[tuple[str, str, str, str]]:
     events: list[Any] = world.kube.ask("GET", "/api/v1/namespaces/default/events")["items"]
     about = [event for event in events if event["involvedObject"]["kind"] == kind]
     assert {item["source"]["component"] for item in about} <= {"cloud"}
@@ -17,38 +17,38 @@ def told(world: CloudCluster, kind: str) -> list[tuple[str, str, str, str]]:
     return sorted(rows)
 
 
-def test_a_stock_out_is_told_of_each_machine_and_once_of_their_group():
+def test_a_stock_out_is_reported_each_machine_and_once_of_their_group():
     with CloudCluster(stock=NONE_LEFT) as world:
         world.group("g", target=3)
         why = "out of stock: small, 1 in all"
-        assert told(world, "Machine") == [(f"g-{number}", "Warning", "OutOfStock", why) for number in (1, 2)]
-        assert told(world, "NodeGroup") == [("g", "Warning", "OutOfStock", f"2 machines refused: {why}")]
+        assert reported(world, "Machine") == [(f"g-{number}", "Warning", "OutOfStock", why) for number in (1, 2)]
+        assert reported(world, "NodeGroup") == [("g", "Warning", "OutOfStock", f"2 machines refused: {why}")]
 
 
-def test_a_quota_is_told():
+def test_a_quota_is_reported():
     with CloudCluster(quotas=[{"name": "q", "limit": 0}]) as world:
         world.group("g", target=1)
         why = "1 machine refused: quota q exceeded: limit 0 machines"
-        assert told(world, "NodeGroup") == [("g", "Warning", "QuotaExceeded", why)]
+        assert reported(world, "NodeGroup") == [("g", "Warning", "QuotaExceeded", why)]
 
 
-def test_a_type_nobody_sells_is_told():
+def test_a_type_that_is_not_offered_is_reported():
     with CloudCluster() as world:
         world.group("g", target=1, machineType="nope")
         why = "1 machine refused: machine type 'nope' is not sold here"
-        assert told(world, "NodeGroup") == [("g", "Warning", "NotSold", why)]
+        assert reported(world, "NodeGroup") == [("g", "Warning", "NotSold", why)]
 
 
-def test_recovery_is_told():
+def test_recovery_is_reported():
     with CloudCluster(stock=NONE_LEFT) as world:
         world.group("g", target=2)
         world.patch_cloud(stock=[])
         again = "the cloud has room again: "
-        assert ("g-1", "Normal", "RoomAgain", f"{again}the machine starts") in told(world, "Machine")
-        assert ("g", "Normal", "RoomAgain", f"{again}1 machine started") in told(world, "NodeGroup")
+        assert ("g-1", "Normal", "RoomAgain", f"{again}the machine starts") in reported(world, "Machine")
+        assert ("g", "Normal", "RoomAgain", f"{again}1 machine started") in reported(world, "NodeGroup")
 
 
 def test_a_cloud_with_room_is_silent():
     with CloudCluster() as world:
         world.group("g", target=2)
-        assert told(world, "Machine") == told(world, "NodeGroup") == []
+        assert reported(world, "Machine") == reported(world, "NodeGroup") == []

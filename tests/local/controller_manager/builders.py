@@ -50,7 +50,7 @@ class NodeLifecycleCluster(LocalClusterHarness):
         self.run.settle()
 
     def report(self, name: str, *, at: str = LONG_AGO, **status: str) -> None:
-        said = {type_: "True" if type_ == "Ready" else "False" for type_ in REPORTED} | status
+        stated = {type_: "True" if type_ == "Ready" else "False" for type_ in REPORTED} | status
         conditions = [
             {
                 "type": type_,
@@ -60,7 +60,7 @@ class NodeLifecycleCluster(LocalClusterHarness):
                 "lastHeartbeatTime": at,
                 "lastTransitionTime": LONG_AGO,
             }
-            for type_, value in said.items()
+            for type_, value in stated.items()
         ]
         reply = self.ask("PATCH", f"{NODES}/{name}/status", {"status": {"conditions": conditions}}, content=MERGE)
         assert reply.status == 200, reply

@@ -76,7 +76,7 @@ def test_a_namespace_is_emptied_and_let_go():
     assert swept(build_namespace_services, story) > 20
 
 
-def test_pods_of_a_silent_node_are_told_and_leave():
+def test_pods_of_a_silent_node_are_reported_and_leave():
     def parts(components: Any) -> Any:
         liveness = ReportedLiveness(clock=components._clock)
         liveness.report_alive("good")

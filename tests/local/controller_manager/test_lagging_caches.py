@@ -138,7 +138,7 @@ class NodeLeaseCluster(LocalClusterHarness):
         return next(str(condition["status"]) for condition in conditions if condition["type"] == "Ready")
 
 
-def test_a_node_whose_renewals_do_not_reach_the_cache_is_not_told_silent():
+def test_a_node_whose_renewals_do_not_reach_the_cache_is_not_reported_silent():
     late = LateWatches()
     with NodeLeaseCluster(through=late.wrap) as world:
         world.nodes("good", "other")
@@ -163,7 +163,7 @@ def test_a_lease_the_server_was_asked_for_counts_once():
         assert world.ready("good") == "Unknown"
 
 
-def test_a_report_the_cache_does_not_show_keeps_a_node_from_being_told_silent():
+def test_a_report_the_cache_does_not_show_keeps_a_node_from_being_reported_silent():
     late = LateWatches()
     with NodeLifecycleCluster(through=late.wrap) as world:
         world.node("good")
@@ -176,7 +176,7 @@ def test_a_report_the_cache_does_not_show_keeps_a_node_from_being_told_silent():
         assert world.conditions("bad")["Ready"] == "False Kubelet"
 
 
-def test_a_report_that_comes_while_a_node_is_told_silent_is_not_overwritten():
+def test_a_report_that_comes_while_a_node_is_reported_silent_is_not_overwritten():
     class ReportsFirst:
         """The node reports between the last look at it and what is written about it."""
 
@@ -185,8 +185,8 @@ def test_a_report_that_comes_while_a_node_is_told_silent_is_not_overwritten():
 
         async def send(self, call: Request) -> Response:
             if call.method == "PATCH" and call.path == f"{NODES}/bad/status" and not reported:
-                said = {"status": {"conditions": [{**ALIVE, "status": "False"}]}}
-                reported.append(await self._port.send(call._replace(body=json.dumps(said).encode())))
+                stated = {"status": {"conditions": [{**ALIVE, "status": "False"}]}}
+                reported.append(await self._port.send(call._replace(body=json.dumps(stated).encode())))
             reply: Response = await self._port.send(call)
             return reply
 

@@ -41,7 +41,7 @@ def test_the_first_pod_goes_into_the_slice_that_is_there(world: EndpointCluster)
     assert world.pods_in_slices == ["a"]
 
 
-def test_pods_are_told_with_node_zone_and_state(world: EndpointCluster):
+def test_pods_are_reported_with_node_zone_and_state(world: EndpointCluster):
     world.pod("a", "10.0.0.1", node="n1")
     world.pod("b", "10.0.0.2", node="n2", ready=False)
     world.make(SERVICES, service())
@@ -120,14 +120,14 @@ def test_endpoints_go_with_their_service(world: EndpointCluster):
     assert world.ask("GET", f"{ENDPOINTS}/svc").status == 404
 
 
-def test_endpoints_that_somebody_made_stay(world: EndpointCluster):
+def test_endpoints_made_by_a_user_stay(world: EndpointCluster):
     own = {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "own"}}
     world.make(ENDPOINTS, own)
     world.run.advance_by(1_000)
     assert world.ask("GET", f"{ENDPOINTS}/own").status == 200
 
 
-def test_a_slice_that_somebody_deletes_comes_back(world: EndpointCluster):
+def test_a_slice_that_is_deleted_comes_back(world: EndpointCluster):
     world.make(SERVICES, service())
     world.pod("a", "10.0.0.1")
     world.delete(f"{SLICES}/{world.slices[0]['metadata']['name']}")

@@ -22,9 +22,9 @@ class KubeletCluster(LocalClusterHarness):
     """`liveness`: heartbeats are told to `self.liveness`; otherwise they are written. `writes`: both."""
 
     def __init__(
-        self, *, told: bool = False, writes: bool = False, through: Any = lambda port: port, **settings: Any
+        self, *, reported: bool = False, writes: bool = False, through: Any = lambda port: port, **settings: Any
     ) -> None:
-        self._told = told
+        self._reported = reported
         self._writes = writes
         self._settings = KubeletSettings(**{"emits_events": False, **settings})
         super().__init__(self._kubelet, through=through)
@@ -33,8 +33,10 @@ class KubeletCluster(LocalClusterHarness):
     def _kubelet(self, parts: Components) -> list[Service]:
         self.liveness = ReportedLiveness(clock=self.run.clock)
         component = parts.build_component("kubelet", manager=KUBELET)
-        told = self.liveness if self._told or self._writes else None
-        self.kubelet = Kubelet(component, settings=self._settings, liveness=told, writes=self._writes or not self._told)
+        reported = self.liveness if self._reported or self._writes else None
+        self.kubelet = Kubelet(
+            component, settings=self._settings, liveness=reported, writes=self._writes or not self._reported
+        )
         return self.kubelet.list_services()
 
     # ---- the world's things

@@ -21,13 +21,13 @@ def test_a_pool_gives_each_user_an_address_and_the_same_one_again():
     assert [pool.assign_address(user) for user in "aba"] == ["10.0.0.1", "10.0.0.2", "10.0.0.1"]
 
 
-def test_a_pool_passes_over_what_somebody_has():
+def test_a_pool_skips_what_is_in_use():
     pool = AddressPool("10.0.0.0/29")
     assert pool.assign_address("old", has="10.0.0.1") == "10.0.0.1"
     assert pool.assign_address("new") == "10.0.0.2"
 
 
-def test_a_pool_that_is_used_up_gives_nothing_until_somebody_leaves():
+def test_a_pool_that_is_used_up_gives_nothing_until_one_is_released():
     pool = AddressPool("10.0.0.0/30")
     assert [pool.assign_address(user) for user in "abc"] == ["10.0.0.1", "10.0.0.2", ""]
     pool.release("a")

@@ -47,7 +47,7 @@ class _StoppableTransport:
 
 def story(fault: StopsAfterWrite) -> dict[str, Any]:
     """Three pods: one runs, one completes, one is deleted on the way."""
-    with KubeletCluster(told=True, start_s=2, through=fault.wrap) as world:
+    with KubeletCluster(reported=True, start_s=2, through=fault.wrap) as world:
         world.node()
         world.pod("runs")
         world.pod("works", pace={"run-seconds": 5}, restartPolicy="Never")

@@ -33,8 +33,8 @@ def test_a_node_may_say_how_long_it_boots():
 
 def test_conditions_stand_in_the_kubelets_order_with_its_words():
     with KubeletCluster() as world:
-        told = [(condition["type"], condition["message"]) for condition in world.node()["status"]["conditions"]]
-    assert told == [
+        reported = [(condition["type"], condition["message"]) for condition in world.node()["status"]["conditions"]]
+    assert reported == [
         ("MemoryPressure", "kubelet has sufficient memory available"),
         ("DiskPressure", "kubelet has no disk pressure"),
         ("PIDPressure", "kubelet has sufficient PID available"),
@@ -167,19 +167,19 @@ def test_renewals_are_spread_evenly_over_the_ten_seconds():
     assert len(set(times)) == 50
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_told_heartbeats_write_once_what_written_ones_repeat(told: bool):
-    with KubeletCluster(told=told) as world:
+@pytest.mark.parametrize("reported", [True, False])
+def test_reported_heartbeats_write_once_what_written_ones_repeat(reported: bool):
+    with KubeletCluster(reported=reported) as world:
         world.node()
         first = world.lease()["spec"]["renewTime"]
         version = world.get_node()["metadata"]["resourceVersion"]
         world.run.advance_by(3600)
-        assert (world.lease()["spec"]["renewTime"] == first) is told
-        assert (world.get_node()["metadata"]["resourceVersion"] == version) is told
+        assert (world.lease()["spec"]["renewTime"] == first) is reported
+        assert (world.get_node()["metadata"]["resourceVersion"] == version) is reported
 
 
-def test_told_heartbeats_say_when_a_node_was_last_heard_of():
-    with KubeletCluster(told=True) as world:
+def test_reported_heartbeats_give_the_time_of_the_last_heartbeat():
+    with KubeletCluster(reported=True) as world:
         world.node()
         world.run.advance_by(100)
         assert world.liveness.is_steady("n1")
@@ -194,7 +194,7 @@ def test_told_heartbeats_say_when_a_node_was_last_heard_of():
         assert world.liveness.get_last_heartbeat_s("n1") is None
 
 
-def test_written_heartbeats_are_told_as_well_where_somebody_listens():
+def test_written_heartbeats_are_reported_too_where_a_listener_exists():
     with KubeletCluster(writes=True) as world:
         world.node()
         world.run.advance_by(60)

@@ -83,7 +83,7 @@ def lived(pod: Pod, pace: Pace, moments: list[int]) -> list[Pod]:
 
 @settings(max_examples=150, deadline=None)
 @given(pods(), paces, whole_seconds)
-def test_what_is_said_once_is_not_said_again(pod: Pod, pace: Pace, second: int):
+def test_what_is_reported_once_is_not_repeated(pod: Pod, pace: Pace, second: int):
     now = START + timedelta(seconds=second)
     plan = compute_pod_status(pod, now, place=PLACE, pace=pace)
     assert isinstance(plan, PodStatusUpdate)

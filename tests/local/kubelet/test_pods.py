@@ -46,7 +46,7 @@ def test_a_pod_is_taken_then_waits_then_runs():
     assert all("message" not in run for run in runs["status"]["conditions"])
 
 
-def test_a_pod_that_should_run_by_now_is_not_first_said_to_be_starting():
+def test_a_pod_that_should_run_by_now_is_not_first_reported_as_starting():
     """Bound long before this kubelet comes to it."""
     with KubeletCluster(start_s=5) as world:
         world.pod()
@@ -114,7 +114,7 @@ def test_init_containers_complete_and_sidecars_run_on():
     assert conditions({"status": status}) == RUNNING
 
 
-def test_a_readiness_gate_holds_the_pod_back_until_somebody_opens_it():
+def test_a_readiness_gate_holds_the_pod_back_until_it_is_opened():
     with KubeletCluster(start_s=0) as world:
         world.node()
         pod = world.pod(readinessGates=[{"conditionType": "ex.com/ok"}])
@@ -221,7 +221,7 @@ def test_a_deleted_pod_is_ended_and_removed():
     assert last["object"]["status"]["phase"] == "Succeeded"
 
 
-def test_where_ends_are_not_told_a_pod_just_goes_unless_a_finalizer_keeps_it():
+def test_where_ends_are_not_reported_a_pod_just_goes_unless_a_finalizer_keeps_it():
     with KubeletCluster(start_s=0, tells_ends=False) as world:
         world.node()
         world.pod()
@@ -306,15 +306,15 @@ def test_addresses_of_pods_are_not_given_twice_after_a_restart():
         assert world.get_pod("a")["status"]["podIP"] != world.get_pod("b")["status"]["podIP"]
 
 
-def test_events_tell_a_pods_life():
+def test_events_describe_a_pods_life():
     with KubeletCluster(start_s=0, tells_events=True) as world:
         world.node()
         world.pod()
         world.delete_pod()
         world.run.advance_by(1)
         events = world.ask("GET", "/api/v1/namespaces/default/events").body["items"]
-    told = {(event["involvedObject"]["kind"], event["reason"], event["message"]) for event in events}
-    assert told == {
+    reported = {(event["involvedObject"]["kind"], event["reason"], event["message"]) for event in events}
+    assert reported == {
         ("Node", "NodeReady", "Node n1 status is now: NodeReady"),
         ("Pod", "Pulled", 'Container image "nginx:1.27" already present on machine'),
         ("Pod", "Created", "Created container: c"),
@@ -323,7 +323,7 @@ def test_events_tell_a_pods_life():
     }
 
 
-def test_an_image_that_is_always_pulled_is_told_as_pulled():
+def test_an_image_that_is_always_pulled_is_reported_as_pulled():
     with KubeletCluster(start_s=0, tells_events=True) as world:
         world.node()
         pod = a_pod()
@@ -347,7 +347,7 @@ def test_a_pod_of_the_same_name_is_another_pod():
         assert world.get_pod()["status"]["phase"] == "Running"
 
 
-def test_what_somebody_else_says_of_a_pod_that_runs_for_ever_is_put_right():
+def test_what_another_writer_reports_of_a_pod_that_runs_for_ever_is_put_right():
     with KubeletCluster(start_s=0) as world:
         world.node()
         world.pod()

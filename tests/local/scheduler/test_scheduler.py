@@ -113,7 +113,7 @@ def test_the_same_failure_is_written_once():
         assert len(world.events("p")) <= 2  # the first, and one that counts the others
 
 
-def test_a_failure_that_changed_is_told_with_the_time_since_when_it_lasts():
+def test_a_failure_that_changed_is_reported_with_the_time_since_when_it_lasts():
     with SchedulerCluster() as world:
         world.pod("p", cpu="9")
         since = world.condition("p")["lastTransitionTime"]
@@ -126,7 +126,7 @@ def test_a_failure_that_changed_is_told_with_the_time_since_when_it_lasts():
         assert world.condition("p")["lastTransitionTime"] == since
 
 
-def test_a_gated_pod_waits_for_its_gates_and_nothing_is_said():
+def test_a_gated_pod_waits_for_its_gates_and_nothing_is_reported():
     with SchedulerCluster() as world:
         world.node("n1")
         world.pod("p", schedulingGates=[{"name": "ex.com/quota"}])
@@ -245,7 +245,7 @@ def waiting_class() -> dict[str, object]:
     return {"metadata": {"name": "wait"}, "provisioner": "ex.com/disk", "volumeBindingMode": "WaitForFirstConsumer"}
 
 
-def test_a_waiting_claim_is_told_the_node_and_the_pod_waits_for_it(waiting_class: dict[str, object]):
+def test_a_waiting_claim_gets_the_node_and_the_pod_waits_for_it(waiting_class: dict[str, object]):
     with SchedulerCluster() as world:
         world.made("/apis/storage.k8s.io/v1/storageclasses", waiting_class)
         world.made(CLAIMS, claim("c"))
@@ -373,7 +373,7 @@ def test_one_go_places_all_it_can_and_says_what_it_could_not():
         assert world.reasons("b") == ["FailedScheduling"]
 
 
-def test_one_go_asks_nobody_to_back_off():
+def test_one_attempt_causes_no_back_off():
     with SchedulerCluster(stepped=True) as world:
         world.pod("p", cpu="1")
         for _ in range(3):

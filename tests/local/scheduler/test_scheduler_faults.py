@@ -52,7 +52,7 @@ async def lost(port: Any, call: Any) -> Any:
     raise AnswerLost("the line is dead")
 
 
-def test_a_refused_binding_is_told_and_tried_again_after_the_back_off():
+def test_a_refused_binding_is_reported_and_tried_again_after_the_back_off():
     bindings = BindingFaults(refused)
     with SchedulerCluster(through=bindings.wrap) as world:
         world.node("n1")
@@ -89,7 +89,7 @@ def test_a_binding_whose_answer_was_lost_is_not_made_again():
         assert world.reasons("p") == ["Scheduled"]
 
 
-def test_a_pod_that_somebody_else_placed_is_left_where_it_is():
+def test_a_pod_that_another_scheduler_placed_is_left_where_it_is():
     async def stolen(port: Any, call: Any) -> Any:
         await port.send(call._replace(body=call.body.replace(b'"n1"', b'"n2"')))
         return await port.send(call)
@@ -121,7 +121,7 @@ def test_a_pod_deleted_before_it_is_bound_is_forgotten():
         assert world.node_of("q") == "n1"
 
 
-def test_a_choice_that_was_told_before_is_no_reason_to_give_up_the_place():
+def test_a_choice_that_was_reported_before_is_no_reason_to_give_up_the_place():
     """Two attempts may be under way for one pod: each change of its claim makes it be looked at again."""
     asks = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "wait"}
     with SchedulerCluster(stepped=True) as world:
@@ -129,7 +129,7 @@ def test_a_choice_that_was_told_before_is_no_reason_to_give_up_the_place():
         client = world.connect("kube-scheduler")
         writes = ClaimWrites(client)
         seen = world.run.run_until(client.get(PersistentVolumeClaim, "c", namespace="here"))
-        told = [world.run.run_until(writes.select_node(seen, node, None)) for node in ("n1", "n1", "n2")]
-        assert told == [True, True, False]
+        reported = [world.run.run_until(writes.select_node(seen, node, None)) for node in ("n1", "n1", "n2")]
+        assert reported == [True, True, False]
         annotations = world.ask("GET", f"{CLAIMS}/c").body["metadata"]["annotations"]
         assert annotations["volume.kubernetes.io/selected-node"] == "n1"

@@ -174,7 +174,7 @@ def test_the_highest_priorities_get_the_room_there_is(drawn: list[int]):
         assert [key.name for key, _ in done.bound] == [f"p{number}" for number in in_line[:2]]
 
 
-def test_whatever_the_server_was_told_last_the_next_scheduler_goes_on():
+def test_whatever_was_written_last_the_next_scheduler_goes_on():
     """Killed after every call it makes, in turn: in the end everybody is where they belong, and was bound once."""
     calls = 0
     for n in itertools.count(1):

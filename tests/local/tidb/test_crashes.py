@@ -32,7 +32,7 @@ def _is_safe(world: CrashingTidbCluster) -> bool:
 
 
 def _ended(world: CrashingTidbCluster) -> bool:
-    told = world.cluster("auto-1")["status"]["tikv"]
+    reported = world.cluster("auto-1")["status"]["tikv"]
     return (
         world.stores()
         == {
@@ -43,8 +43,8 @@ def _ended(world: CrashingTidbCluster) -> bool:
             "auto-1-tikv-1": "Tombstone",
         }
         and [name for name in world.names("pods") if "tikv" in name] == ["db-tikv-0", "db-tikv-1", "db-tikv-2"]
-        and world.replicas("auto-1-tikv") == told["statefulSet"]["replicas"] == 0
-        and (told["stores"], len(told["tombstoneStores"])) == ({}, 2)
+        and world.replicas("auto-1-tikv") == reported["statefulSet"]["replicas"] == 0
+        and (reported["stores"], len(reported["tombstoneStores"])) == ({}, 2)
     )
 
 

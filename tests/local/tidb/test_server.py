@@ -56,8 +56,8 @@ def _ask(
         "headers": [(name.encode(), value.encode()) for name, value in named.items()],
     }
     world.run.run_until(guard_server(SimulatedServers(world.tidb), token=TOKEN)(scope, receive, send))
-    told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return sent[0]["status"], sent[1]["body"], told
+    reported = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], sent[1]["body"], reported
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_pages_of_others_are_refused_even_with_the_token(world: LocalTidbCluster
     assert _ask(world, STORES, headers={**BEARER, **headers})[0] == 403
 
 
-def test_health_is_told_to_anybody(world: LocalTidbCluster) -> None:
+def test_health_is_public(world: LocalTidbCluster) -> None:
     assert _ask(world, "/healthz", headers={})[0] == 200
 
 

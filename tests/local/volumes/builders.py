@@ -44,7 +44,7 @@ class VolumeCluster(LocalClusterHarness):
         items = self.ask("GET", url).body["items"]
         return {item["metadata"]["name"]: item["status"]["phase"] for item in items}
 
-    def told(self) -> list[tuple[str, str]]:
+    def reported(self) -> list[tuple[str, str]]:
         self.run.settle()
         return [(item["reason"], item["message"]) for item in self.ask("GET", EVENTS).body["items"]]
 

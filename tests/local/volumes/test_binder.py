@@ -51,7 +51,7 @@ def test_a_binding_is_written_on_both_sides(world: VolumeCluster):
 
 def test_a_claim_waits_for_a_volume_that_comes_later(world: VolumeCluster):
     world.make(CLAIMS, claim())
-    assert world.told() == [
+    assert world.reported() == [
         ("FailedBinding", "no persistent volumes available for this claim and no storage class is set")
     ]
     world.make(VOLUMES, volume())
@@ -103,17 +103,17 @@ def test_a_claim_that_names_its_volume_gets_that_one(world: VolumeCluster):
     assert world.claim()["metadata"]["annotations"] == {BIND_COMPLETED: "yes"}
 
 
-def test_a_claim_that_names_a_volume_too_small_is_told(world: VolumeCluster):
+def test_a_claim_that_names_a_volume_too_small_is_reported(world: VolumeCluster):
     world.make(VOLUMES, volume())
     world.make(CLAIMS, claim(size="2Gi", volumeName="v"))
-    assert world.told() == [("VolumeMismatch", 'Cannot bind to requested volume "v": requested PV is too small')]
+    assert world.reported() == [("VolumeMismatch", 'Cannot bind to requested volume "v": requested PV is too small')]
 
 
-def test_a_claim_that_names_a_taken_volume_is_told(world: VolumeCluster):
+def test_a_claim_that_names_a_taken_volume_is_reported(world: VolumeCluster):
     world.make(VOLUMES, volume())
     world.make(CLAIMS, claim("first"))
     world.make(CLAIMS, claim("second", volumeName="v"))
-    assert ("FailedBinding", 'volume "v" already bound to a different claim.') in world.told()
+    assert ("FailedBinding", 'volume "v" already bound to a different claim.') in world.reported()
     assert world.claim("second")["status"]["phase"] == "Pending"
 
 
@@ -122,7 +122,7 @@ def test_a_claim_that_waits_takes_no_free_volume_by_itself(world: VolumeCluster)
     world.make(VOLUMES, volume(storageClassName="fast"))
     world.make(CLAIMS, claim(storageClassName="fast"))
     assert world.phases(CLAIMS) == {"c": "Pending"}
-    assert world.told() == [("WaitForFirstConsumer", "waiting for first consumer to be created before binding")]
+    assert world.reported() == [("WaitForFirstConsumer", "waiting for first consumer to be created before binding")]
 
 
 def test_a_volume_the_scheduler_reserved_is_bound(world: VolumeCluster):
@@ -150,7 +150,7 @@ def test_a_volume_that_is_to_be_kept_is_released_with_its_claim(world: VolumeClu
     assert world.phases(VOLUMES) == {"v": "Released"}
 
 
-def test_a_released_volume_goes_to_nobody(world: VolumeCluster):
+def test_a_released_volume_is_not_bound(world: VolumeCluster):
     world.make(VOLUMES, volume())
     world.make(CLAIMS, claim())
     world.delete(f"{CLAIMS}/c")
@@ -159,7 +159,7 @@ def test_a_released_volume_goes_to_nobody(world: VolumeCluster):
     assert world.phases(VOLUMES) == {"v": "Released"}
 
 
-def test_a_volume_to_be_deleted_that_nobody_made_fails(world: VolumeCluster):
+def test_a_volume_to_be_deleted_without_a_provisioner_fails(world: VolumeCluster):
     world.make(VOLUMES, volume(persistentVolumeReclaimPolicy="Delete"))
     world.make(CLAIMS, claim())
     world.delete(f"{CLAIMS}/c")
@@ -175,7 +175,7 @@ def test_a_claim_whose_volume_is_gone_is_lost(world: VolumeCluster):
     assert world.phases(VOLUMES) == {"v": "Bound"}
     world.patch(f"{VOLUMES}/v", {"metadata": {"finalizers": None}})
     assert world.claim()["status"] == {"phase": "Lost"}
-    assert ("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!") in world.told()
+    assert ("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!") in world.reported()
 
 
 def test_a_claim_made_before_there_was_a_default_class_gets_it(world: VolumeCluster):
@@ -205,7 +205,7 @@ def test_a_claim_whose_volume_names_another_claim_is_misbound_and_both_come_to_r
     world.make(CLAIMS, claim())
     world.patch(f"{VOLUMES}/v", {"spec": {"claimRef": {"name": "other"}}})
     assert world.claim()["status"]["phase"] == "Lost"
-    assert ("ClaimMisbound", MISBOUND) in world.told()
+    assert ("ClaimMisbound", MISBOUND) in world.reported()
     assert world.volume()["status"]["phase"] == "Released"
     before = world.claim()["metadata"]["resourceVersion"], world.volume()["metadata"]["resourceVersion"]
     world.run.advance_by(3_600)

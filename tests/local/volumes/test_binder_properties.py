@@ -206,7 +206,7 @@ class _CrashingVolumeCluster(CrashingLocalCluster, VolumeCluster):
         super().__init__(through=self.through_the_crash)
 
 
-def _told_with_crash_after(n: int) -> bool:
+def _reported_with_crash_after(n: int) -> bool:
     """Whether the crash struck. Steps may be taken twice, so they say what is wanted."""
     crash = CrashAfter(n)
     with _CrashingVolumeCluster(crash) as w:
@@ -228,6 +228,6 @@ def _told_with_crash_after(n: int) -> bool:
 
 def test_a_crash_after_any_call_loses_nothing_and_makes_nothing_twice():
     n = 1
-    while _told_with_crash_after(n):
+    while _reported_with_crash_after(n):
         n += 1
     assert n > 20

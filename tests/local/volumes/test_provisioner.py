@@ -69,7 +69,7 @@ def test_the_claim_says_who_made_its_volume(world: VolumeCluster):
         "volume.beta.kubernetes.io/storage-provisioner": "plimsoll.io/simulated",
         "volume.kubernetes.io/storage-provisioner": "plimsoll.io/simulated",
     }
-    reasons = [reason for reason, _ in world.told()]
+    reasons = [reason for reason, _ in world.reported()]
     assert sorted(set(reasons)) == ["ExternalProvisioning", "Provisioning", "ProvisioningSucceeded"]
 
 
@@ -89,7 +89,7 @@ def test_a_waiting_claim_names_the_pods_it_waits_for(world: VolumeCluster):
     world.made(PODS, pod_with("c", "q"))
     world.make(PODS, pod_with("c", "p"))
     world.make(CLAIMS, claim(storageClassName="fast"))
-    assert ("WaitForPodScheduled", "waiting for pods p,q to be scheduled") in world.told()
+    assert ("WaitForPodScheduled", "waiting for pods p,q to be scheduled") in world.reported()
 
 
 def test_a_node_that_is_gone_is_chosen_again(world: VolumeCluster):
@@ -97,7 +97,7 @@ def test_a_node_that_is_gone_is_chosen_again(world: VolumeCluster):
     world.make(CLAIMS, claim(storageClassName="fast"))
     world.select_node("c", "gone")
     assert "volume.kubernetes.io/selected-node" not in world.claim()["metadata"]["annotations"]
-    assert ("ProvisioningFailed", 'failed to get target node: node "gone" not found') in world.told()
+    assert ("ProvisioningFailed", 'failed to get target node: node "gone" not found') in world.reported()
     assert world.phases(VOLUMES) == {}
 
 
@@ -121,9 +121,9 @@ def test_the_zones_of_a_class_are_respected(world: VolumeCluster):
     assert _zones(_only_volume(world)) == ["z3"]
 
 
-def test_a_class_that_does_not_exist_is_told_and_waited_for(world: VolumeCluster):
+def test_a_class_that_does_not_exist_is_reported_and_waited_for(world: VolumeCluster):
     world.make(CLAIMS, claim(storageClassName="fast"))
-    assert world.told() == [("ProvisioningFailed", 'storageclass.storage.k8s.io "fast" not found')]
+    assert world.reported() == [("ProvisioningFailed", 'storageclass.storage.k8s.io "fast" not found')]
     world.make(CLASSES, storage_class())
     assert world.phases(CLAIMS) == {"c": "Bound"}
 
@@ -138,7 +138,7 @@ def test_a_class_of_another_provisioner_is_left_to_it(world: VolumeCluster):
 def test_a_class_without_provisioner_provisions_nothing(world: VolumeCluster):
     world.make(CLASSES, storage_class(provisioner="kubernetes.io/no-provisioner"))
     world.make(CLAIMS, claim(storageClassName="fast"))
-    assert world.told() == [("ProvisioningFailed", "no volume plugin matched name: kubernetes.io/no-provisioner")]
+    assert world.reported() == [("ProvisioningFailed", "no volume plugin matched name: kubernetes.io/no-provisioner")]
 
 
 def test_a_volume_that_was_made_goes_with_its_claim(world: VolumeCluster):
@@ -226,7 +226,7 @@ def test_a_claim_of_that_name_that_is_not_the_pods_is_left_alone(world: VolumeCl
     world.make(PODS, pod)
     assert world.claim("p-scratch")["metadata"]["uid"] == before["metadata"]["uid"]
     why = "PVC here/p-scratch was not created for pod here/p (pod is not owner)"
-    assert ("EphemeralVolumeCreationFailed", why) in world.told()
+    assert ("EphemeralVolumeCreationFailed", why) in world.reported()
 
 
 def test_a_restart_goes_on_with_what_was_asked_meanwhile(world: VolumeCluster):

@@ -70,8 +70,8 @@ def cluster_services(connect: Callable[[], Client], *, clock: Clock, stop_s: flo
     """A kubelet for the pods, the cloud, and the controller of disruption budgets."""
     parts = Components(lambda _: connect(), clock=clock, entropy=SeededEntropy("cluster"))
     settings = KubeletSettings(selector="", start_s=0.0, stop_s=stop_s, emits_events=False, resync_s=0.0)
-    told = ReportedLiveness(clock=clock)
-    kubelet = Kubelet(parts.build_component("kubelet", manager=KUBELET), settings=settings, liveness=told)
+    reported = ReportedLiveness(clock=clock)
+    kubelet = Kubelet(parts.build_component("kubelet", manager=KUBELET), settings=settings, liveness=reported)
     clouds = build_controllers(parts.build_component("cloud"), CloudSettings(nodes_come_ready=True))
     listed: tuple[Any, ...] = (kubelet.pods.controller, *clouds)
     working = [Service(name=controller.name, run=controller.run) for controller in listed]

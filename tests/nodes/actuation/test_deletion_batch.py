@@ -49,7 +49,7 @@ def test_an_occupied_node_is_drained_before_it_goes():
         assert [pod.pod.metadata.name for pod in ended.pods] == ["web-0"]
 
 
-def test_nobody_elses_taints_are_lost():
+def test_taints_of_others_are_not_lost():
     with DeletionCluster() as world:
         world.group("g", target=1, template={"taints": [{"key": "team", "value": "red", "effect": "NoSchedule"}]})
         world.remove(removal("g-0", is_empty=True))
@@ -108,7 +108,7 @@ def test_pods_of_lower_priority_leave_first_each_tier_with_its_own_grace():
         ({}, "false", False),
     ],
 )
-def test_daemon_pods_of_occupied_nodes_are_told_to_go_if_wanted(
+def test_daemon_pods_of_occupied_nodes_are_evicted_if_configured(
     flags: dict[str, Any], annotation: str | None, is_evicted: bool
 ):
     with DeletionCluster(stop_s=10, **flags) as world:
@@ -123,7 +123,7 @@ def test_daemon_pods_of_occupied_nodes_are_told_to_go_if_wanted(
 
 
 @pytest.mark.parametrize(("wanted", "evicted"), [(False, []), (True, ["agent-0"])])
-def test_daemon_pods_of_empty_nodes_are_told_to_go_only_with_the_flag(wanted: bool, evicted: list[str]):
+def test_daemon_pods_of_empty_nodes_are_evicted_only_with_the_flag(wanted: bool, evicted: list[str]):
     with DeletionCluster(evict_daemons_of_empty=wanted) as world:
         world.group("g", target=1)
         world.pod("agent-0", node="g-0", owner=DAEMON)
@@ -133,7 +133,7 @@ def test_daemon_pods_of_empty_nodes_are_told_to_go_only_with_the_flag(wanted: bo
         assert [evicted_pod.pod.metadata.name for evicted_pod in world.end_of("g-0").pods] == evicted
 
 
-def test_a_daemon_pod_that_may_not_go_holds_nobody_up():
+def test_a_daemon_pod_that_may_not_go_delays_no_other():
     with DeletionCluster() as world:
         world.group("g", target=1)
         world.pod("web-0", node="g-0")
@@ -220,17 +220,27 @@ def test_a_group_that_goes_whole_stays_whole_when_one_node_cannot_go():
 # ---- what the loop asks
 
 
-def test_what_is_under_way_is_told_until_the_node_is_gone():
+def test_what_is_under_way_is_reported_until_the_node_is_gone():
     with DeletionCluster(stop_s=20) as world:
         world.group("g", target=3)
         world.pod("web-0", node="g-0")
         world.remove(removal("g-0"), removal("g-1", is_empty=True))
         world.after(1)
-        told = world.remover.in_progress
-        assert (told.nodes, dict(told.by_group), told.removals, told.drains) == ({"g-0", "g-1"}, {"g": 2}, 2, 1)
+        reported = world.remover.in_progress
+        assert (reported.nodes, dict(reported.by_group), reported.removals, reported.drains) == (
+            {"g-0", "g-1"},
+            {"g": 2},
+            2,
+            1,
+        )
         world.after(6)
-        told = world.remover.in_progress
-        assert (told.nodes, dict(told.by_group), told.removals, told.drains) == ({"g-0", "g-1"}, {"g": 1}, 1, 1)
+        reported = world.remover.in_progress
+        assert (reported.nodes, dict(reported.by_group), reported.removals, reported.drains) == (
+            {"g-0", "g-1"},
+            {"g": 1},
+            1,
+            1,
+        )
         world.remover.forget_deleted({"g-0": world.node("g-0")}, {})
         assert world.remover.in_progress.nodes == {"g-0"}
 
@@ -250,7 +260,7 @@ def test_a_node_that_outlives_its_deletion_counts_as_leaving_for_five_minutes():
         assert world.remover.in_progress.nodes == frozenset()
 
 
-def test_every_end_is_told_once():
+def test_every_end_is_reported_once():
     with DeletionCluster() as world:
         world.group("g", target=1)
         world.remove(removal("g-0", is_empty=True))

@@ -231,7 +231,7 @@ def test_a_pod_that_cannot_be_read_keeps_its_node():
 # ---- the taint
 
 
-def test_a_taint_that_somebody_else_writes_at_the_same_time_is_kept():
+def test_a_taint_that_another_client_writes_at_the_same_time_is_kept():
     with DeletionCluster() as world:
         world.group("g", target=1)
         stale = world.node("g-0")
@@ -356,7 +356,7 @@ def test_calls_that_never_arrive_give_the_node_back():
         assert world.marks("g-0") == ([], False)
 
 
-def test_while_the_provider_does_not_tell_the_mark_stays_and_then_somebody_looks_after_it():
+def test_while_the_provider_does_not_answer_the_mark_stays_and_is_then_handled():
     cloud = PortFaults(lambda port: FaultyPort(FaultyPort(port, "delete_nodes"), "node_groups"))
     with DeletionCluster(over_cloud=cloud.wrap) as world:
         world.group("g", target=2)

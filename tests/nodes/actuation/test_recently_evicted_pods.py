@@ -38,11 +38,11 @@ def names(recent: RecentEvictions, *pods: Pod, after_s: float = 1) -> list[str]:
     return [pod.metadata.name for pod in recent.find_unreplaced(NOW + timedelta(seconds=after_s), pods, for_s=120)]
 
 
-def test_pods_that_nobody_makes_again_are_not_waited_for():
+def test_pods_without_a_controller_are_not_waited_for():
     assert names(evicted(pod("a", owner=""), pod("b", phase="Succeeded"), pod("c"))) == ["c"]
 
 
-def test_a_clock_that_is_set_makes_nobody_waited_for_longer_or_shorter():
+def test_a_clock_that_is_set_changes_no_wait():
     for hours in (1, -1):
         recent = evicted(pod("a"))
         recent.adjust_clock(timedelta(hours=hours))

@@ -55,14 +55,14 @@ def test_unneeded_nodes_carry_since_when_they_are_and_needed_ones_lose_it():
         soft = SoftTaints(writer_of(world), clock=world.clock)
         nodes = {name: world.node(name) for name in world.nodes()}
         since = world.clock.now() - timedelta(seconds=90)
-        told = world.do(soft.update({"g-0": since, "g-1": since}, nodes, PLAIN))
-        assert (told.added, told.removed, told.left) == (("g-0", "g-1"), (), ())
+        reported = world.do(soft.update({"g-0": since, "g-1": since}, nodes, PLAIN))
+        assert (reported.added, reported.removed, reported.left) == (("g-0", "g-1"), (), ())
         (taint,) = world.node("g-0").spec.taints
         assert (taint.key, taint.effect) == (DELETION_CANDIDATE, "PreferNoSchedule")
         assert taint.value == str(int(since.timestamp()))
         nodes = {name: world.node(name) for name in world.nodes()}
-        told = world.do(soft.update({"g-1": since}, nodes, PLAIN))
-        assert (told.added, told.removed) == ((), ("g-0",))
+        reported = world.do(soft.update({"g-1": since}, nodes, PLAIN))
+        assert (reported.added, reported.removed) == ((), ("g-0",))
         assert [world.marks(name)[0] for name in world.nodes()] == [[], [DELETION_CANDIDATE], []]
 
 
@@ -73,11 +73,11 @@ def test_a_turn_changes_only_so_many_nodes_and_takes_marks_off_first():
         since = dict.fromkeys(world.nodes(), world.clock.now())
         few = ScaleDown(soft_taint_count=3)
         nodes = {name: world.node(name) for name in world.nodes()}
-        told = world.do(soft.update(since, nodes, few))
-        assert (told.added, told.left) == (("g-0", "g-1", "g-2"), ("g-3", "g-4"))
+        reported = world.do(soft.update(since, nodes, few))
+        assert (reported.added, reported.left) == (("g-0", "g-1", "g-2"), ("g-3", "g-4"))
         nodes = {name: world.node(name) for name in world.nodes()}
-        told = world.do(soft.update({"g-3": since["g-3"], "g-4": since["g-4"]}, nodes, few))
-        assert (told.removed, told.added, told.left) == (("g-0", "g-1", "g-2"), (), ("g-3", "g-4"))
+        reported = world.do(soft.update({"g-3": since["g-3"], "g-4": since["g-4"]}, nodes, few))
+        assert (reported.removed, reported.added, reported.left) == (("g-0", "g-1", "g-2"), (), ("g-3", "g-4"))
 
 
 def test_a_turn_spends_only_so_much_time_on_soft_taints():
@@ -91,8 +91,8 @@ def test_a_turn_spends_only_so_much_time_on_soft_taints():
         soft = SoftTaints(NodeWriter(Slow(nodes["a"]), clock=clock, pacing=Pacing.STEPPED), clock=clock)  # type: ignore[arg-type]
         return await soft.update(dict.fromkeys(nodes, NOW), nodes, ScaleDown(soft_taint_time_s=3))
 
-    told = run_virtual(story)
-    assert (told.added, told.left) == (("a", "b"), ("c", "d"))
+    reported = run_virtual(story)
+    assert (reported.added, reported.left) == (("a", "b"), ("c", "d"))
 
 
 def test_nodes_on_their_way_out_are_left_alone():
@@ -101,8 +101,8 @@ def test_nodes_on_their_way_out_are_left_alone():
         world.remove(removal("g-0", is_empty=True))
         world.after(1)
         soft = SoftTaints(writer_of(world), clock=world.clock)
-        told = world.do(soft.update({"g-0": world.clock.now()}, {"g-0": world.node("g-0")}, PLAIN))
-        assert told.added == ()
+        reported = world.do(soft.update({"g-0": world.clock.now()}, {"g-0": world.node("g-0")}, PLAIN))
+        assert reported.added == ()
 
 
 @pytest.mark.parametrize(("ttl_s", "age_s", "is_restored"), [(0, 10, False), (600, 600, True), (600, 601, False)])
@@ -112,7 +112,7 @@ def test_timers_are_restored_from_marks_that_are_not_stale(ttl_s: float, age_s: 
 
 
 @pytest.mark.parametrize("value", ["", "soon", "-5", "99999999999999", "१२३"])
-def test_marks_that_nobody_can_read_restore_nothing(value: str):
+def test_unreadable_marks_restore_nothing(value: str):
     odd = Taint(key=DELETION_CANDIDATE, value=value, effect="PreferNoSchedule")
     assert restore_unneeded_since([node_with("n", odd)], ScaleDown(candidate_ttl_s=600), NOW) == {}
 
@@ -136,7 +136,7 @@ def test_marks_and_cordons_of_an_earlier_process_come_off_at_the_start():
         assert world.marks("g-0") == ([], False)
 
 
-def test_a_cordon_of_somebody_else_outlives_the_mark_also_after_a_crash():
+def test_a_cordon_by_another_writer_outlives_the_mark_also_after_a_crash():
     with DeletionCluster() as world:
         world.group("g", target=1)
         world.kube.do(world.client.merge_patch(Node, "g-0", {"spec": {"unschedulable": True}}))
@@ -213,8 +213,8 @@ class ScriptedNodeClient:
             self.others += 1
             taint = Taint(key=f"other-{self.others}", effect="NoSchedule")
             self._put(NodeSpec(taints=(*self.node.spec.taints, taint), unschedulable=self.node.spec.unschedulable))
-        said = body["metadata"]["resourceVersion"]
-        if said != self.node.metadata.resource_version and name == self.node.metadata.name:
+        stated = body["metadata"]["resourceVersion"]
+        if stated != self.node.metadata.resource_version and name == self.node.metadata.name:
             raise Conflict(Status(code=409, message="changed"))
         spec = body["spec"]
         unschedulable = spec.get("unschedulable", self.node.spec.unschedulable) or False

@@ -131,7 +131,7 @@ class DayRun:
                     telling.take_step(step, path="day")
                 if passed >= _SETTLING_MINUTES:
                     self._count(world.run_now(world.client.get_json("/api/v1/nodes"))["items"])
-            return self._told(telling.finish().outcome)
+            return self._reported(telling.finish().outcome)
 
     def _steps(self) -> list[Json]:
         wanted = {service.name: service.replicas(self._minute, self._entropy) for service in self._load}
@@ -153,7 +153,7 @@ class DayRun:
             self._bound += _bound(self._load, self._in_hour)
             self._in_hour = []
 
-    def _told(self, outcome: Json) -> DayResult:
+    def _reported(self, outcome: Json) -> DayResult:
         assert not self._in_hour, "whole hours only"
         began = self._scenario.start
         calls = [(_minutes(call["time"], began), call) for call in outcome["providerCalls"] if call["ok"]]

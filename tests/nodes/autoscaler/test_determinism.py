@@ -37,7 +37,7 @@ def story(world: str) -> dict[str, object]:
     }
 
 
-def told_by_a_process(world: str, **environment: str) -> bytes:
+def reported_by_a_process(world: str, **environment: str) -> bytes:
     finished = subprocess.run(
         [sys.executable, "-m", "plimsoll", "simulate", "-f", "-", "-o", "json"],
         input=msgspec.json.encode(story(world)),
@@ -53,8 +53,8 @@ def told_by_a_process(world: str, **environment: str) -> bytes:
 @pytest.mark.slow
 @pytest.mark.parametrize("world", ["stepped", "live"])
 def test_hash_seeds_and_kernels_change_no_byte(world: str):
-    first = told_by_a_process(world, PYTHONHASHSEED="1")
-    assert first == told_by_a_process(world, PYTHONHASHSEED="4242", PLIMSOLL_KERNELS="plain")
+    first = reported_by_a_process(world, PYTHONHASHSEED="1")
+    assert first == reported_by_a_process(world, PYTHONHASHSEED="4242", PLIMSOLL_KERNELS="plain")
     calls = {call["call"] for call in msgspec.json.decode(first)["providerCalls"]}
     assert calls >= {"Create", "IncreaseSize", "DeleteNodes"}
 

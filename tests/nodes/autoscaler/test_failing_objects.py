@@ -85,9 +85,9 @@ def test_a_pending_pod_that_a_rule_fails_on_is_left_alone(rule: str, monkeypatch
         world.take({"apply": [replica_set("fine", 4, cpu="2")]}, {"loop": 3}, {"schedule": True}, {"loop": 2})
         assert world.outcome()["nodeGroups"]["g"]["target"] == 2
         assert sum(node is not None for name, node in world.outcome()["pods"].items() if "fine" in name) == 4
-        [told, *_] = world.find_reasons("pod/default/odd-0")
-        assert told.reason.code == BAD_OBJECT
-        assert "OverflowError: date value out of range" in told.reason.message
+        [reported, *_] = world.find_reasons("pod/default/odd-0")
+        assert reported.reason.code == BAD_OBJECT
+        assert "OverflowError: date value out of range" in reported.reason.message
     assert {line["object"] for line in logs if line["event"] == "loop.object_set_aside"} == {"default/odd-0"}
 
 

@@ -25,8 +25,8 @@ def test_a_group_raised_to_its_minimum_is_in_the_loop_the_events_and_the_metrics
             "patterns": [],
         }
     ]
-    told = [event["message"] for event in end.outcome["events"] if event["reason"] == "ScaledUpGroup"]
-    assert told == [
+    reported = [event["message"] for event in end.outcome["events"] if event["reason"] == "ScaledUpGroup"]
+    assert reported == [
         "Scale-up: group a size set to 2 instead of 0 (max: 10)",
         "Scale-up: setting group a size to 2 instead of 0 (max: 10)",
     ]

@@ -17,14 +17,14 @@ TOLD: dict[str, Any] = {"unneeded_s": 60.0}
 
 
 @pytest.fixture(autouse=True)
-def _provider_that_tells_of_b(monkeypatch: pytest.MonkeyPatch) -> None:
+def _provider_with_options_of_b(monkeypatch: pytest.MonkeyPatch) -> None:
     async def get_options(self: SimulatedGroup, defaults: GroupOptions) -> GroupOptions:
         return structs.replace(defaults, **TOLD) if self.id == "b" else defaults
 
     monkeypatch.setattr(SimulatedGroup, "get_options", get_options)
 
 
-def test_a_group_shrinks_by_the_time_that_its_provider_tells():
+def test_a_group_shrinks_by_the_time_of_its_provider():
     end = lived(
         {"loop": 8},
         nodeGroups=[group("a", target=2), group("b", target=2)],

@@ -9,7 +9,7 @@ from plimsoll.nodes.providers import values
 
 
 @pytest.mark.parametrize(
-    ("said", "taken"),
+    ("stated", "taken"),
     [
         (InstanceState.RUNNING, InstanceState.RUNNING),
         (InstanceState.CREATING, InstanceState.CREATING),
@@ -17,8 +17,8 @@ from plimsoll.nodes.providers import values
         (InstanceState.UNSPECIFIED, None),
     ],
 )
-def test_states_of_instances(said: InstanceState, taken: InstanceState | None):
-    found = to_observed_instance(values.Instance(id="cloud://a", state=said))
+def test_states_of_instances(stated: InstanceState, taken: InstanceState | None):
+    found = to_observed_instance(values.Instance(id="cloud://a", state=stated))
     assert (found.id, found.state, found.error) == ("cloud://a", taken, None)
 
 

@@ -64,7 +64,7 @@ def test_growth_is_overdue_strictly_after_the_provision_time():
     assert (failed.nodes, failed.error.code) == (3, "timeout")
 
 
-def test_overdue_growth_is_told_once():
+def test_overdue_growth_is_reported_once():
     registry, late = growing(), world(5, *ready_nodes(2))
     registry.observe(late, at(901))
     assert registry.observe(late, at(911)).failed == ()
@@ -114,7 +114,7 @@ def test_growth_whose_answer_was_lost_is_taken_over_from_the_world():
     assert (found.is_scaling_up, found.upcoming, found.is_healthy) == (True, 6, True)
 
 
-def test_what_was_told_is_not_taken_over_again():
+def test_what_was_reported_is_not_adopted_again():
     registry = growing()
     registry.observe(world(5, *ready_nodes(2)), at(10))
     found = registry.assess_health(at(10)).groups["g"].scale_up_request
@@ -131,7 +131,7 @@ def test_growth_of_a_group_that_is_gone_is_forgotten():
 # ---- errors of instances
 
 
-def test_new_errors_while_growing_are_told_and_back_the_group_off():
+def test_new_errors_while_growing_are_reported_and_back_the_group_off():
     registry = growing()
     broken = world(5, *ready_nodes(2), waiting=(stillborn("a"), stillborn("b"), instance("c")))
     (failed,) = registry.observe(broken, at(10)).failed
@@ -146,7 +146,7 @@ def test_new_errors_while_growing_are_told_and_back_the_group_off():
     assert found.scale_up_request.increase == 1
 
 
-def test_errors_seen_before_are_not_told_again_but_deleted_again():
+def test_errors_seen_before_are_not_reported_again_but_deleted_again():
     registry = growing()
     broken = world(5, *ready_nodes(2), waiting=(stillborn("a"),))
     first, second = registry.observe(broken, at(10)), registry.observe(broken, at(20))
@@ -172,7 +172,7 @@ def test_errors_of_a_group_that_does_not_grow_only_lead_to_deletion():
     assert registry.assess_health(at(10)).groups["g"].backoff is None
 
 
-def test_each_error_is_told_and_the_stock_out_is_what_the_backoff_shows():
+def test_each_error_is_reported_and_the_stock_out_is_what_the_backoff_shows():
     registry = growing()
     broken = world(5, *ready_nodes(2), waiting=(stillborn("a"), stillborn("b", REFUSED)))
     failed = registry.observe(broken, at(10)).failed
@@ -252,7 +252,7 @@ def test_a_group_that_is_not_autoscaled_is_counted_and_left_alone():
     assert registry.assess_health(at(2000)).upcoming == {"g": 6}
 
 
-def test_time_in_which_nobody_could_look_does_not_count():
+def test_time_without_observation_does_not_count():
     registry = growing()
     observed = world(5, *ready_nodes(2), waiting=(instance("x"),))
     registry.observe(observed, NOON)

@@ -131,8 +131,8 @@ def test_a_group_in_backoff_shows_why():
     registry = state()
     registry.observe(world(2, *ready_nodes(2)), NOON)
     registry.register_failed_scale_up("g", STOCKOUT, NOON)
-    (told,) = build_status_document(registry.assess_health(NOON), LoopSummary())["nodeGroups"]
-    assert told["scaleUp"] == {
+    (reported,) = build_status_document(registry.assess_health(NOON), LoopSummary())["nodeGroups"]
+    assert reported["scaleUp"] == {
         "status": "Backoff",
         "backoffInfo": {"errorCode": "STOCKOUT", "errorMessage": "no more of these"},
         **TIMES,
@@ -174,7 +174,7 @@ def test_a_time_has_its_fraction_as_go_writes_it():
     }
 
 
-def test_what_somebody_else_wrote_into_the_configmap_is_no_obstacle():
+def test_what_another_writer_wrote_into_the_configmap_is_no_obstacle():
     assert read_status("{unclosed") is None
     assert read_status("just words") is None
     odd = {"clusterWide": [], "nodeGroups": {"a": 1}}

@@ -131,7 +131,7 @@ def test_what_others_write_meanwhile_is_not_lost(world: EmbeddedApi):
     assert written(world) == {"max-cpu": 30, "max-memory": 50}
 
 
-def test_who_never_gets_his_turn_is_told(world: EmbeddedApi, reviewed: ReviewedSentences):
+def test_a_waiter_that_is_never_served_is_reported(world: EmbeddedApi, reviewed: ReviewedSentences):
     configured(world, max_cpu="10")
     with pytest.raises(GaveUp) as refused:
         world.do(configure(interfered(world, 100), "kube-system", ConfigChange(options={"max-cpu": 30})))
@@ -152,7 +152,7 @@ def test_what_is_configured_goes_before_flags_of_any_spelling(world: EmbeddedApi
 
 
 @pytest.mark.parametrize("text", ["- a", "{", "max-cpu: many"])
-def test_options_that_cannot_be_read_change_nothing_and_are_told(world: EmbeddedApi, text: str):
+def test_options_that_cannot_be_read_change_nothing_and_are_reported(world: EmbeddedApi, text: str):
     options = followed(world, {"max-cpu": "9"})
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plimsoll"}, "data": {"nodes": text}}
     world.made(MAPS, body)

@@ -56,7 +56,7 @@ def test_steps_over_days_of_the_week_end_on_saturday():
 
 
 @pytest.mark.parametrize("schedule", ["", "61 * * * *", "@every 5m", "* * *"])
-def test_a_schedule_nobody_can_read_is_refused(schedule: str):
+def test_an_unreadable_schedule_is_refused(schedule: str):
     with pytest.raises(InvalidInput):
         Window(schedule, duration_s=60)
 

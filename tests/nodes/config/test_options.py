@@ -46,11 +46,11 @@ def test_defaults_are_those_of_the_specification(name: str, default: Any):
     assert FLAGS[name].default == default
 
 
-def test_flags_that_do_nothing_here_are_accepted_and_told():
+def test_flags_that_do_nothing_here_are_accepted_and_reported():
     given = {"estimator": "binpacking", "max-binpacking-time": "5m", "scan-interval": "10s"}
     assert read_options(given) == Policy()
-    told = find_flags_without_effect(given)
-    assert [flag.name for flag in told] == ["estimator", "max-binpacking-time"]
+    reported = find_flags_without_effect(given)
+    assert [flag.name for flag in reported] == ["estimator", "max-binpacking-time"]
     assert all(flag.note for flag in FLAGS.values() if flag.state is State.ACCEPTED)
 
 
@@ -110,7 +110,7 @@ def test_limits_come_in_both_spellings_and_are_counted_in_millicores_and_bytes()
     assert read_options({"gpu-total": "nvidia.com/gpu:0:8"}).limits.list_bounds() == {"nvidia.com/gpu": Bounds(0, 8)}
 
 
-def test_nothing_is_limited_unless_somebody_says_so():
+def test_nothing_is_limited_by_default():
     assert read_options({}).limits.list_bounds() == {}
 
 
@@ -128,7 +128,7 @@ def test_a_minimum_above_the_maximum_is_refused(options: dict[str, Any]):
         read_options(options)
 
 
-def test_every_mistake_is_told_at_once_with_the_nearest_name(reviewed: ReviewedSentences):
+def test_every_mistake_is_reported_at_once_with_the_nearest_name(reviewed: ReviewedSentences):
     found = problems(max_cpus=5, scan_interval=10, planner="best", nodes=["a", "0:1:g"], plan_gap="x", zzz=1)
     reviewed(found["options.max-cpus"])
     assert found["options.zzz"] == "unknown option"
@@ -142,7 +142,7 @@ def test_every_mistake_is_told_at_once_with_the_nearest_name(reviewed: ReviewedS
     }
 
 
-def test_mistakes_between_options_are_told_beside_mistakes_in_them():
+def test_mistakes_between_options_are_reported_beside_mistakes_in_them():
     assert set(problems(min_cpu=9, max_cpu=8, scan_interval="x")) == {"options.min-cpu", "options.scan-interval"}
 
 

@@ -87,7 +87,7 @@ def test_filters_alone_go_before_all_extension_points():
 
 
 @pytest.mark.parametrize(
-    ("profile", "told"),
+    ("profile", "reported"),
     [
         ({"plugins": {"filter": {"enabled": [{"name": "Capacity"}]}}}, "filter.enabled[0]: Capacity is not known here"),
         ({"plugins": {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}}, "NodeResourcesFit cannot be left out"),
@@ -117,10 +117,10 @@ def test_filters_alone_go_before_all_extension_points():
         ),
     ],
 )
-def test_what_cannot_be_simulated_or_read_is_refused_with_its_place(profile: dict[str, Any], told: str):
+def test_what_cannot_be_simulated_or_read_is_refused_with_its_place(profile: dict[str, Any], reported: str):
     with pytest.raises(InvalidInput, match=r"^file: profiles\[0\]") as refused:
         read_profiles(written(profile), source="file")
-    assert told in str(refused.value)
+    assert reported in str(refused.value)
 
 
 def test_a_file_of_another_kind_and_a_missing_one(tmp_path: Path, reviewed: ReviewedSentences):

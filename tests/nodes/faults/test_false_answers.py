@@ -44,8 +44,10 @@ def check(cells: Sequence[Cell]) -> None:
     found = {str(cell): run_cell(cell) for cell in cells}
     wrongful = {cell: verdict for cell, verdict in found.items() if verdict.wrongful or verdict.lost_pods}
     struck = sum(verdict.struck > 0 for verdict in found.values())
-    told = f"{len(found)} cells, {struck} with falsified answers, {len(wrongful)} with wrongful deletions or evictions"
-    print(told)  # noqa: T201 -- `pytest -s` shows how many cells were run
+    reported = (
+        f"{len(found)} cells, {struck} with falsified answers, {len(wrongful)} with wrongful deletions or evictions"
+    )
+    print(reported)  # noqa: T201 -- `pytest -s` shows how many cells were run
     assert wrongful == {}
 
 

@@ -26,7 +26,7 @@ def test_the_overlay_replaces_a_price_or_scales_it():
     assert prices == [0.5, 0.1, 2.0, 0.2]
 
 
-def test_every_mistake_of_an_overlay_is_told():
+def test_every_mistake_of_an_overlay_is_reported():
     with pytest.raises(InvalidOptions) as caught:
         read_overlay({"a": -1, "b": {"factor": "x"}, "c": {}, "d": True, "e": {"price": 1, "factor": 2}, "f": 1})
     assert [path for path, _ in caught.value.problems] == [f"price-overlay.{name}" for name in "abcde"]

@@ -20,7 +20,7 @@ from plimsoll.nodes.observing.snapshots import LoopSnapshots
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.pods import Pod, PodCondition, PodSpec, PodStatus
 from plimsoll.objects.codec.decode_problems import BadObject
-from tests.nodes.planning.state.test_snapshot_builder import told
+from tests.nodes.planning.state.test_snapshot_builder import reported
 from tests.scheduling.builders import node
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -131,7 +131,7 @@ def test_snapshots_of_what_is_kept_are_those_of_a_first_look(story: list[Any], n
                 bad_pods=tuple(cache.bad.values()),
             )
             health = ClusterHealth(at=NOON)
-            return told(snapshots.build(cluster, ProviderState(), pods, health=health, policy=POLICY, number=1))
+            return reported(snapshots.build(cluster, ProviderState(), pods, health=health, policy=POLICY, number=1))
 
         assert seen(book, sorter, snapshots) == seen(PodStore(cache), PodFilter(), LoopSnapshots())
 

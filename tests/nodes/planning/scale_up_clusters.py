@@ -105,7 +105,7 @@ def left(plan: ScaleUpPlan) -> dict[str, int]:
     }
 
 
-def told(plan: ScaleUpPlan) -> str:
+def reported(plan: ScaleUpPlan) -> str:
     return "; ".join(str(reason) for unschedulable in plan.unschedulable for reason in unschedulable.reasons)
 
 

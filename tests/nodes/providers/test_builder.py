@@ -74,7 +74,7 @@ def test_a_file_of_an_external_provider_that_cannot_be_used_is_named(tmp_path: P
 # ---- Cluster API: one cluster or two
 
 
-def test_cluster_api_is_in_the_same_cluster_unless_said_otherwise():
+def test_cluster_api_is_in_the_same_cluster_by_default():
     made = RecordedConnections()
     assert made.provider(cloud_provider="clusterapi").name == "clusterapi"
     assert made.servers == []
@@ -105,7 +105,7 @@ def test_discovery_flags_are_read_for_cluster_api():
 # ---- the expander
 
 
-def test_without_grpc_in_the_chain_nobody_is_asked():
+def test_without_grpc_in_the_chain_no_server_is_called():
     assert make_expander(read_options({"expander": "least-waste"}).planning) is None
 
 

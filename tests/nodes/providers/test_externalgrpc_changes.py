@@ -31,7 +31,7 @@ def test_growth_is_done_once_even_if_its_answer_was_lost():
         assert world.get_group().spec.target == 5
 
 
-def test_growth_from_a_size_that_somebody_changed_is_refused():
+def test_growth_from_a_size_that_was_changed_is_refused():
     with RemoteProviderCluster() as world:
         world.group("g", target=3)
         world.do(world.client.merge_patch(NodeGroup, "g", {"spec": {"target": 4}}))
@@ -146,7 +146,7 @@ def test_without_the_extension_nothing_of_it_is_there():
         (Code.PERMISSION_DENIED, FailureKind.REFUSED),
     ],
 )
-def test_codes_of_foreign_servers_are_told_apart(code: Code, kind: FailureKind):
+def test_codes_of_foreign_servers_are_distinguished(code: Code, kind: FailureKind):
     with RemoteProviderCluster() as world:
         world.group("g")
         group = world.refreshed()

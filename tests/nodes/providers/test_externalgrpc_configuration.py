@@ -55,7 +55,7 @@ def test_mistakes_name_their_field(document: dict[str, Any], path: str):
     assert caught.value.path == path
 
 
-def test_a_key_of_somebody_else_is_refused(tmp_path: Path, reviewed: ReviewedSentences):
+def test_a_key_of_another_owner_is_refused(tmp_path: Path, reviewed: ReviewedSentences):
     authority = CertificateAuthority(tmp_path, "authority")
     mixed = {**authority.files("one"), "key": authority.files("two")["key"]}
     with pytest.raises(InvalidInput) as refused:

@@ -164,7 +164,7 @@ def test_a_node_is_the_same_after_its_bytes():
     assert decode_node(encode_node(node)) == node
 
 
-def test_bytes_that_are_no_node_are_told_as_such():
+def test_bytes_that_are_no_node_are_reported_as_such():
     with pytest.raises(InvalidProtobuf):
         decode_node(b"\xff\xff")
     assert decode_template("g", b"\xff\xff") == NotImplementedByProvider(call="TemplateNodeInfo")

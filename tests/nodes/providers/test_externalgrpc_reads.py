@@ -16,7 +16,7 @@ from tests.nodes.providers.simulated_clusters import AN_HOUR, DEFAULTS
 POD = Pod(spec=PodSpec(containers=(Container(name="c", resources=ResourceRequirements(requests={"cpu": "2"})),)))
 
 
-def test_groups_come_over_the_wire_and_who_made_them_is_not_told():
+def test_groups_come_over_the_wire_without_their_origin():
     with RemoteProviderCluster() as world:
         world.group("b", min=1, max=4, target=1)
         world.group("a")
@@ -25,7 +25,7 @@ def test_groups_come_over_the_wire_and_who_made_them_is_not_told():
         assert found == [("a", 0, 10, None), ("b", 1, 4, None)]
 
 
-def test_groups_that_nobody_wants_autoscaled_are_not_shown():
+def test_groups_that_are_not_to_be_autoscaled_are_not_shown():
     with RemoteProviderCluster() as world:
         world.group("hand", target=1, autoscaled=False)
         world.group("nap", autoscaled=False, autoprovisioned=True)
@@ -81,7 +81,7 @@ def test_sizes_and_instances_are_never_remembered():
         assert world.wire.called.count("NodeGroupNodes") == 2
 
 
-def test_a_template_is_the_node_that_the_provider_tells():
+def test_a_template_is_the_node_of_the_provider():
     with RemoteProviderCluster() as world:
         world.group("g", template={"labels": {"team": "red"}, "taints": [{"key": "k", "effect": "NoSchedule"}]})
         far = world.do(world.refreshed().template_node_info())

@@ -44,7 +44,7 @@ def test_growth_that_was_done_already_is_done_and_not_repeated():
         assert world.get_group().spec.target == 5
 
 
-def test_growth_from_a_size_that_somebody_changed_is_refused():
+def test_growth_from_a_size_that_was_changed_is_refused():
     with ProviderCluster() as world:
         world.group("g", target=3)
         group = world.refreshed()
@@ -205,7 +205,7 @@ def test_a_made_group_has_the_labels_taints_and_marks_of_auto_provisioning():
         assert [(taint.key, taint.value) for taint in node.spec.taints] == [("dedicated", "red")]
 
 
-def test_a_real_node_of_a_made_group_looks_as_its_theory_said():
+def test_a_real_node_of_a_made_group_looks_like_its_template():
     with ProviderCluster() as world:
         group = made(world)
         theory = instance_of(Node, world.do(group.template_node_info()))
@@ -213,8 +213,8 @@ def test_a_real_node_of_a_made_group_looks_as_its_theory_said():
         there = world.do(world.provider.node_groups())[0]
         template = instance_of(Node, world.do(there.template_node_info()))
         own = {"kubernetes.io/hostname", "cluster-autoscaler.kubernetes.io/template-node"}
-        said = {key: value for key, value in theory.metadata.labels.items() if key not in own}
-        assert said.items() <= template.metadata.labels.items()
+        stated = {key: value for key, value in theory.metadata.labels.items() if key not in own}
+        assert stated.items() <= template.metadata.labels.items()
         assert theory.spec.taints == template.spec.taints
 
 
@@ -272,7 +272,7 @@ def test_deleting_a_group_works_when_it_is_empty_and_again_when_it_is_gone():
         (Forbidden(Status(code=403, message="no")), FailureKind.FAILED),
     ],
 )
-def test_trouble_with_the_api_server_is_told_apart_by_whether_it_may_have_acted(
+def test_trouble_with_the_api_server_is_distinguished_by_whether_it_may_have_acted(
     error: Exception, kind: FailureKind, monkeypatch: pytest.MonkeyPatch
 ):
     with ProviderCluster() as world:

@@ -33,14 +33,14 @@ def over_the_cloud(world: CrashingCloudCluster, through: Callable[[Any], Any]) -
 
 async def grow(provider: SimulatedProvider) -> None:
     """What a plan says: a new group with one node, and two more nodes in `g`. Repeated until all of it is done."""
-    wanted = await _told(lambda: provider.new_node_group(blueprint(taints=())))
+    wanted = await _reported(lambda: provider.new_node_group(blueprint(taints=())))
     await _done(wanted.create)
-    groups = {group.id: group for group in await _told(provider.node_groups)}
+    groups = {group.id: group for group in await _reported(provider.node_groups)}
     await _done(lambda: groups["nap-small-1"].increase_size(1, expected=0))
     await _done(lambda: groups["g"].increase_size(2, expected=0))
 
 
-async def _told(ask: Callable[[], Awaitable[Any]]) -> Any:
+async def _reported(ask: Callable[[], Awaitable[Any]]) -> Any:
     for _ in range(_TRIES):
         try:
             return await ask()
@@ -51,7 +51,7 @@ async def _told(ask: Callable[[], Awaitable[Any]]) -> Any:
 
 async def _done(act: Callable[[], Awaitable[Any]]) -> None:
     for _ in range(_TRIES):
-        outcome = await _told(act)
+        outcome = await _reported(act)
         if not isinstance(outcome, CallFailed):
             return
         assert outcome.kind is FailureKind.UNKNOWN

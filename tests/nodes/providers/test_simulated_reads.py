@@ -64,7 +64,7 @@ def test_a_node_without_a_machine_belongs_to_the_group_its_label_names():
         assert world.do(world.provider.has_instance(node)) is False
 
 
-def test_a_node_of_nobody_is_not_ours():
+def test_a_node_without_a_group_is_not_ours():
     with ProviderCluster() as world:
         world.group("g", target=1)
         stranger = NodeRef(provider_id="", name="master", labels={"cloud.plimsoll.io/node-group": "gone"})
@@ -90,7 +90,7 @@ def test_of_all_nodes_at_once_it_says_what_it_says_of_each():
         assert [*found] == ["g-0", "n"]
 
 
-def test_instances_tell_their_state_and_why_they_do_not_come():
+def test_instances_report_their_state_and_why_they_do_not_come():
     with ProviderCluster(stock=[{"name": "s", "machineType": "small", "machines": 1}]) as world:
         world.group("g", target=2, bootSeconds=60)
         first, second = world.do(world.refreshed().nodes())
@@ -142,7 +142,7 @@ def test_a_template_is_asked_for_again_only_when_what_it_is_made_of_changes(monk
         assert template.status.capacity["cpu"] == "3"
 
 
-def test_a_group_of_an_unknown_machine_type_has_no_template_and_harms_nobody_else():
+def test_a_group_of_an_unknown_machine_type_has_no_template_and_affects_no_other():
     with ProviderCluster() as world:
         world.group("g", machineType="nobody-has-it")
         world.group("h")

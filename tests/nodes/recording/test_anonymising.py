@@ -187,7 +187,7 @@ def test_the_plan_of_an_anonymised_cluster_is_of_the_same_kind():
     )
 
 
-def test_names_are_kept_only_where_somebody_asks_for_it():
+def test_names_are_kept_only_on_request():
     recording = build_recording(cluster(), policy(), ScaleDownState(), about=ABOUT, salt=None)
     assert "secret-n0" in encode(recording).decode()
     assert not recording.anonymised

@@ -243,7 +243,7 @@ def test_a_plan_that_differs_is_shown_with_the_place():
     assert list(find_differences(before, before)) == []
 
 
-def test_what_is_missing_on_one_side_is_told():
+def test_what_is_missing_on_one_side_is_reported():
     assert list(find_differences({"a": 1}, {"b": [2]})) == [
         ("plan.a", "1", "(nothing)"),
         ("plan.b", "(nothing)", "[2]"),

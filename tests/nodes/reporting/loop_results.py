@@ -124,10 +124,12 @@ def unschedulable(*entries: PendingPods, reasons: tuple[Reason, ...]) -> Unsched
     return UnschedulablePods(pods=sum(keys.values()), keys=keys, reasons=reasons)
 
 
-def group_reason(code: str, told: str, *groups: str) -> Reason:
+def group_reason(code: str, reported: str, *groups: str) -> Reason:
     """As the planner says it of groups."""
-    counts = dict.fromkeys(told.split(", "), len(groups))
-    return Reason(code=code, message=f"{told} ({', '.join(groups)})", facts={"groups": len(groups), "counts": counts})
+    counts = dict.fromkeys(reported.split(", "), len(groups))
+    return Reason(
+        code=code, message=f"{reported} ({', '.join(groups)})", facts={"groups": len(groups), "counts": counts}
+    )
 
 
 def loop_result(

@@ -72,7 +72,7 @@ def test_a_group_that_was_made_has_the_clouds_id():
     assert (line["group"], line["created"]) == ("nap-1-x", True)
 
 
-def test_a_group_made_as_several_is_several_lines_whose_patterns_are_told_once():
+def test_a_group_made_as_several_is_several_lines_whose_patterns_are_reported_once():
     new = scale_up(option("nap-1", exists=False), waiting("p"), nodes=3)
     parts = (scale_up_result(new, group="nap-1-a", after=2), scale_up_result(new, group="nap-1-b", after=1))
     one = loop_result(scale_up=ScaleUpPart(plan=planned(new), results=parts))

@@ -38,13 +38,13 @@ class ReporterHarness:
             world.client, EventSource(component="cluster-autoscaler"), clock=world.clock, entropy=world.entropy
         )
         world.run.spawn(recorder.run())
-        self.teller = Reporter(
+        self.reporter = Reporter(
             emitter=EventEmitter(recorder), status=StatusConfigMapWriter(world.client), journal=self.journal
         )
 
-    def tell(self, *turns: Any) -> None:
+    def report(self, *turns: Any) -> None:
         for result in turns:
-            self.world.do(self.teller.report(result))
+            self.world.do(self.reporter.report(result))
         self.world.run.settle()
 
     def events(self) -> list[dict[str, Any]]:
@@ -52,38 +52,38 @@ class ReporterHarness:
 
 
 @pytest.fixture
-def office() -> Iterator[ReporterHarness]:
+def harness() -> Iterator[ReporterHarness]:
     with EmbeddedApi() as world:
         yield ReporterHarness(world)
 
 
-def test_a_turn_is_told_everywhere(office: ReporterHarness, reviewed: ReviewedSentences):
+def test_a_loop_is_reported_everywhere(harness: ReporterHarness, reviewed: ReviewedSentences):
     with structlog.testing.capture_logs() as logs:
-        office.tell(GREW)
+        harness.report(GREW)
 
     assert [log_entry["summary"] for log_entry in logs if log_entry["event"] == "loop.done"] == [
         "scaled up g 0->1 for 1 pod"
     ]
-    assert office.teller.metrics.collect_samples()["scaled_up_nodes_total"] == 1
-    assert office.teller.last is GREW
-    (entry,) = office.world.do(office.journal.list_entries(Query(ref=Ref.parse("pod/default/p"))))
+    assert harness.reporter.metrics.collect_samples()["scaled_up_nodes_total"] == 1
+    assert harness.reporter.last is GREW
+    (entry,) = harness.world.do(harness.journal.list_entries(Query(ref=Ref.parse("pod/default/p"))))
     reviewed(entry.plan.format_lines()[1])
-    uids = {event["involvedObject"].get("uid") for event in office.events() if event["reason"] == "ScaledUpGroup"}
-    assert uids == {office.world.ask("GET", URL)["metadata"]["uid"]}
+    uids = {event["involvedObject"].get("uid") for event in harness.events() if event["reason"] == "ScaledUpGroup"}
+    assert uids == {harness.world.ask("GET", URL)["metadata"]["uid"]}
 
 
-def test_a_dry_run_tells_nothing_inside_the_cluster(office: ReporterHarness):
-    office.tell(loop_result(waiting("p"), options={"dry_run": True}, scale_up=GREW.scale_up))
-    office.world.do(office.teller.close(policy(dry_run=True)))
+def test_a_dry_run_reports_nothing_inside_the_cluster(harness: ReporterHarness):
+    harness.report(loop_result(waiting("p"), options={"dry_run": True}, scale_up=GREW.scale_up))
+    harness.world.do(harness.reporter.close(policy(dry_run=True)))
 
-    assert office.events() == []
-    assert office.world.server.ask("GET", URL).status == 404
-    assert len(office.world.do(office.journal.list_entries(Query()))) == 1
+    assert harness.events() == []
+    assert harness.world.server.ask("GET", URL).status == 404
+    assert len(harness.world.do(harness.journal.list_entries(Query()))) == 1
 
 
-def test_the_same_sentence_is_no_news_in_the_log(office: ReporterHarness):
+def test_the_same_sentence_is_no_news_in_the_log(harness: ReporterHarness):
     with structlog.testing.capture_logs() as logs:
-        office.tell(loop_result(), loop_result(), GREW, loop_result())
+        harness.report(loop_result(), loop_result(), GREW, loop_result())
 
     assert [log_entry["log_level"] for log_entry in logs if log_entry["event"] == "loop.done"] == [
         "info",
@@ -93,16 +93,16 @@ def test_the_same_sentence_is_no_news_in_the_log(office: ReporterHarness):
     ]
 
 
-def test_a_journal_that_fails_stops_nothing(office: ReporterHarness):
-    office.world.do(office.journal.close())
+def test_a_journal_that_fails_stops_nothing(harness: ReporterHarness):
+    harness.world.do(harness.journal.close())
     with structlog.testing.capture_logs() as logs:
-        office.tell(GREW)
+        harness.report(GREW)
 
     assert [log_entry["log_level"] for log_entry in logs if log_entry["event"] == "journal.not_written"] == ["warning"]
 
 
-def test_the_status_goes_with_the_program(office: ReporterHarness):
-    office.tell(loop_result())
-    office.world.do(office.teller.close(policy()))
+def test_the_status_goes_with_the_program(harness: ReporterHarness):
+    harness.report(loop_result())
+    harness.world.do(harness.reporter.close(policy()))
 
-    assert office.world.server.ask("GET", URL).status == 404
+    assert harness.world.server.ask("GET", URL).status == 404

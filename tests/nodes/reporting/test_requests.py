@@ -27,11 +27,11 @@ SOME = request_view("r", (pods_of(1), 3), class_kind=ClassKind.ATOMIC)
 NEW = request_view("r", (pods_of(1), 3), class_kind=ClassKind.ATOMIC, phase=Phase.DUE)
 
 
-def verdict(saying: UpdateKind, message: str = "so it is", *, is_written: bool = True) -> StatusUpdate:
+def verdict(kind: UpdateKind, message: str = "so it is", *, is_written: bool = True) -> StatusUpdate:
     return StatusUpdate(
         view=SOME,
-        kind=saying,
-        reason=Reason(code=saying.value, message=message),
+        kind=kind,
+        reason=Reason(code=kind.value, message=message),
         conditions=SOME.conditions,
         details=SOME.details,
         is_written=is_written,
@@ -51,38 +51,38 @@ def unschedulable(pods: int) -> ConsumerWarning:
 
 
 @pytest.mark.parametrize(
-    "saying",
+    "kind",
     [update_kind for update_kind in UpdateKind if update_kind not in {UpdateKind.ACCEPTED, UpdateKind.DELETED}],
 )
-def test_what_is_said_of_a_request_is_an_event_of_it(saying: UpdateKind):
-    (told,) = build_events(with_requests(verdict(saying)))
-    assert (told.about.kind, told.about.name, told.about.uid) == ("ProvisioningRequest", "r", "uid-r")
-    assert (told.reason, told.message) == (saying.value, "so it is")
-    is_bad = saying in {UpdateKind.NOT_FOUND, UpdateKind.FAILED, UpdateKind.REVOKED, UpdateKind.ROLLED_BACK}
-    assert told.type is (EventType.WARNING if is_bad else EventType.NORMAL)
+def test_a_report_on_a_request_is_an_event_of_it(kind: UpdateKind):
+    (reported,) = build_events(with_requests(verdict(kind)))
+    assert (reported.about.kind, reported.about.name, reported.about.uid) == ("ProvisioningRequest", "r", "uid-r")
+    assert (reported.reason, reported.message) == (kind.value, "so it is")
+    is_bad = kind in {UpdateKind.NOT_FOUND, UpdateKind.FAILED, UpdateKind.REVOKED, UpdateKind.ROLLED_BACK}
+    assert reported.type is (EventType.WARNING if is_bad else EventType.NORMAL)
 
 
-def accepting(saying: UpdateKind, *, is_written: bool = True) -> StatusUpdate:
+def accepting(kind: UpdateKind, *, is_written: bool = True) -> StatusUpdate:
     made = build_condition(ConditionType.ACCEPTED, status=True, reason="Accepted", message="queued", at=NOON)
-    said = verdict(saying, is_written=is_written)
-    return replace(said, view=NEW, conditions=NEW.conditions.with_condition(made))
+    stated = verdict(kind, is_written=is_written)
+    return replace(stated, view=NEW, conditions=NEW.conditions.with_condition(made))
 
 
-@pytest.mark.parametrize("saying", [UpdateKind.ACCEPTED, UpdateKind.PROVISIONED, UpdateKind.NOT_FOUND])
-def test_who_is_accepted_is_told_once_before_anything_else(saying: UpdateKind):
-    told = build_events(with_requests(accepting(saying), verdict(UpdateKind.NOT_FOUND)))
-    assert (told[0].reason, told[0].type) == ("Accepted", EventType.NORMAL)
-    assert [message.reason for message in told[1:]].count("Accepted") == 0
+@pytest.mark.parametrize("kind", [UpdateKind.ACCEPTED, UpdateKind.PROVISIONED, UpdateKind.NOT_FOUND])
+def test_an_accepted_request_gets_one_event_before_anything_else(kind: UpdateKind):
+    reported = build_events(with_requests(accepting(kind), verdict(UpdateKind.NOT_FOUND)))
+    assert (reported[0].reason, reported[0].type) == ("Accepted", EventType.NORMAL)
+    assert [message.reason for message in reported[1:]].count("Accepted") == 0
     metrics = Metrics()
-    metrics.observe(with_requests(accepting(saying), verdict(UpdateKind.NOT_FOUND)))
+    metrics.observe(with_requests(accepting(kind), verdict(UpdateKind.NOT_FOUND)))
     assert metrics.collect_samples()[f"provreq_total{{class={ATOMIC},outcome=Accepted}}"] == 1
 
 
-def test_an_acceptance_that_was_not_written_is_not_told():
+def test_an_acceptance_that_was_not_written_is_not_reported():
     assert build_events(with_requests(accepting(UpdateKind.ACCEPTED, is_written=False))) == ()
 
 
-def test_what_only_tidies_up_is_not_told_or_counted():
+def test_what_only_tidies_up_is_not_reported_or_counted():
     one = with_requests(replace(verdict(UpdateKind.ROLLED_BACK), is_news=False))
     assert build_events(one) == ()
     assert build_plan_and_outcomes(one)[0].actions == ()
@@ -91,17 +91,19 @@ def test_what_only_tidies_up_is_not_told_or_counted():
     assert metrics.collect_samples()["rollbacks_total"] == 0
 
 
-def test_what_was_not_written_is_not_told():
+def test_what_was_not_written_is_not_reported():
     assert (
         build_events(with_requests(verdict(UpdateKind.PROVISIONED, is_written=False), verdict(UpdateKind.DELETED)))
         == ()
     )
 
 
-def test_a_pod_is_told_what_is_wrong_with_it():
+def test_a_pod_gets_an_event_with_what_is_wrong():
     reason = Reason(code="ProvisioningClassMismatch", message="it says another class")
-    (told,) = build_events(with_requests(warnings=(ConsumerWarning(reason=reason, request="default/r", pod=pod("p")),)))
-    assert (told.about.kind, told.about.name, told.reason) == ("Pod", "p", "ProvisioningClassMismatch")
+    (reported,) = build_events(
+        with_requests(warnings=(ConsumerWarning(reason=reason, request="default/r", pod=pod("p")),))
+    )
+    assert (reported.about.kind, reported.about.name, reported.reason) == ("Pod", "p", "ProvisioningClassMismatch")
 
 
 class FakeRecorder:
@@ -113,7 +115,7 @@ class FakeRecorder:
         self.messages.append(message)
 
 
-def test_n47_waiting_consumers_are_told_of_once_in_five_minutes_however_many_they_are():
+def test_n47_waiting_consumers_are_reported_once_in_five_minutes_however_many_they_are():
     heard = FakeRecorder()
     emitter = EventEmitter(heard)
     first = with_requests(warnings=(unschedulable(2),))
@@ -151,8 +153,8 @@ def test_the_time_to_capacity_is_measured():
     one = with_requests(verdict(UpdateKind.PROVISIONED))
     assert SOME.created is not None
     metrics.observe(later(one, at=SOME.created + timedelta(seconds=90)))
-    told = metrics.render().decode()
-    assert f'provreq_time_to_provisioned_seconds_sum{{class="{ATOMIC}"}} 90.0' in told
+    reported = metrics.render().decode()
+    assert f'provreq_time_to_provisioned_seconds_sum{{class="{ATOMIC}"}} 90.0' in reported
     shown = metrics.collect_samples()
     assert shown["provreq_time_to_provisioned_seconds_count"] == 1
     assert shown[f"provreq_time_to_provisioned_seconds_sum{{class={ATOMIC}}}"] == 90

@@ -79,10 +79,10 @@ def request_view(
 
 
 def consumer(
-    name: str, request: str, template: Pod, *, key: str = CONSUME, said_class: str = ATOMIC, **labels: str
+    name: str, request: str, template: Pod, *, key: str = CONSUME, stated_class: str = ATOMIC, **labels: str
 ) -> Pod:
     """A pod made from a template, as it would run: with what the API server adds to it."""
-    notes = {key: request, **({CLASS: said_class} if said_class else {})}
+    notes = {key: request, **({CLASS: stated_class} if stated_class else {})}
     added = [
         {"key": f"node.kubernetes.io/{trouble}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
         for trouble in ("not-ready", "unreachable")

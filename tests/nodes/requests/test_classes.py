@@ -92,14 +92,14 @@ def test_what_a_handler_must_not_return_is_one_too(package: ModuleType, reviewed
     ],
     ids=["no package", "no function", "no function either", "ours"],
 )
-def test_a_broken_one_is_told_of_and_left_out(package: ModuleType, broken: EntryPoint, problem: str):
+def test_a_broken_one_is_reported_and_left_out(package: ModuleType, broken: EntryPoint, problem: str):
     vars(package)["answer"] = lambda *_: Handled()
     with capture_logs() as logs:
         found = load_classes([broken, point("other.example.com")])
     assert [*found] == ["other.example.com"]
-    (told,) = logs
-    assert told["event"] == "requests.class_left_out"
-    assert problem in told["problem"]
+    (reported,) = logs
+    assert reported["event"] == "requests.class_left_out"
+    assert problem in reported["problem"]
 
 
 def test_of_two_with_one_name_the_first_is_taken(package: ModuleType):

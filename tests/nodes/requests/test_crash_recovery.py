@@ -120,7 +120,7 @@ def test_everything_is_taken_back_wherever_the_autoscaler_dies_on_the_way():
 
 @pytest.mark.parametrize("call", ["IncreaseSize", "Create"])
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_an_answer_that_is_lost_makes_nobody_grow_twice(call: str, times: int):
+def test_an_answer_that_is_lost_causes_no_second_scale_up(call: str, times: int):
     lost = {"name": "lost", "kind": "TimeOut", "call": call, "seconds": 1, "times": times}
     ended = three_groups(faults(lost))
     assert_whole(ended, f"{times} answers to {call} lost")

@@ -87,7 +87,7 @@ def test_growth_that_was_begun_keeps_the_size_it_began_with():
     assert intent == Intent(attempt=4, groups={"g": GroupStep(before=1, after=4)})
 
 
-def test_what_was_added_is_told_by_the_size_of_the_group():
+def test_what_was_added_is_reported_by_the_size_of_the_group():
     one = asking("r", 8, intent=Intent(attempt=1, groups={"g": GroupStep(before=1, after=4)}))
     assert count_added_before(one, {"g": 3}) == {"g": 2}
     assert count_added_before(one, {"g": 9}) == {"g": 3}

@@ -98,7 +98,7 @@ class TestTryingAgain:
         assert waits == [after(5), after(7)]
 
     @given(attempts=st.integers(-(10**30), 10**30))
-    def test_whatever_somebody_wrote_as_attempts_the_wait_has_its_bounds(self, attempts: int):
+    def test_whatever_is_written_as_attempts_the_wait_has_its_bounds(self, attempts: int):
         due = present(compute_next_attempt_time(Details(attempts=attempts, last_attempt=START), read_options({})))
         assert timedelta(seconds=60) <= due - START <= timedelta(seconds=600)
 
@@ -114,7 +114,7 @@ def refreshed_one(*conditions: Any, at: float, kind: str = CHECK, **more: Any) -
     return find_time_update(seen_one(request("r", kind, *conditions, **more), at=at), after(at))
 
 
-def told(outcome: StatusUpdate | RequestDeletion | None) -> tuple[str, str, str] | None:
+def reported(outcome: StatusUpdate | RequestDeletion | None) -> tuple[str, str, str] | None:
     """What is written of which condition."""
     if outcome is None:
         return None
@@ -126,12 +126,12 @@ def told(outcome: StatusUpdate | RequestDeletion | None) -> tuple[str, str, str]
 class TestTimeGoesBy:
     def test_who_finds_nothing_in_time_has_failed(self):
         assert refreshed_one(REFUSED, at=WEEK_S) is None
-        assert told(refreshed_one(REFUSED, at=WEEK_S + 1)) == ("Failed", "True", "Expired")
+        assert reported(refreshed_one(REFUSED, at=WEEK_S + 1)) == ("Failed", "True", "Expired")
 
     @pytest.mark.parametrize(("text", "until"), [("7200", 7200), ("2h", 7200), ("90s", 90), ("0", 0)])
     def test_n46_a_parameter_says_how_long(self, text: str, until: int):
         assert refreshed_one(REFUSED, at=until, ValidUntilSeconds=text) is None
-        assert told(refreshed_one(REFUSED, at=until + 1, ValidUntilSeconds=text)) == ("Failed", "True", "Expired")
+        assert reported(refreshed_one(REFUSED, at=until + 1, ValidUntilSeconds=text)) == ("Failed", "True", "Expired")
 
     def test_a_time_beyond_all_times_never_comes(self):
         assert refreshed_one(REFUSED, at=10 * WEEK_S, ValidUntilSeconds="9" * 30) is None
@@ -143,7 +143,7 @@ class TestTimeGoesBy:
     def test_growth_that_was_begun_stays_in_line_to_be_taken_back(self):
         begun = request("r", ATOMIC, details={"intent": INTENT}, ValidUntilSeconds="60")
         assert [request.phase for request in seen(begun, at=61).queue] == [Phase.INTENDED]
-        assert told(find_time_update(seen_one(begun, at=61), after(61))) == ("Failed", "True", "Expired")
+        assert reported(find_time_update(seen_one(begun, at=61), after(61))) == ("Failed", "True", "Expired")
 
     def test_growth_on_its_way_is_waited_for(self):
         waiting = condition("Provisioned", "False", "WaitingForNodes")
@@ -152,7 +152,7 @@ class TestTimeGoesBy:
     def test_n08_a_booking_ends(self):
         assert refreshed_one(PROVISIONED, at=600) is None
         over = refreshed_one(PROVISIONED, at=610)
-        assert told(over) == ("BookingExpired", "True", "CapacityReservationTimeExpired")
+        assert reported(over) == ("BookingExpired", "True", "CapacityReservationTimeExpired")
         assert isinstance(over, StatusUpdate)
         assert (over.kind, [condition.type for condition in over.conditions.all]) == (
             UpdateKind.BOOKING_EXPIRED,
@@ -161,9 +161,9 @@ class TestTimeGoesBy:
 
     def test_n08_or_as_a_parameter_says(self):
         assert refreshed_one(PROVISIONED, at=60, BookingDurationSeconds="60") is None
-        assert told(refreshed_one(PROVISIONED, at=70, BookingDurationSeconds="60")) is not None
+        assert reported(refreshed_one(PROVISIONED, at=70, BookingDurationSeconds="60")) is not None
 
-    def test_it_is_said_once(self):
+    def test_it_is_reported_once(self):
         assert refreshed_one(PROVISIONED, condition("BookingExpired", at=610), at=620) is None
         assert refreshed_one(REFUSED, FAILED, at=WEEK_S) is None
 
@@ -185,9 +185,13 @@ class TestTimeGoesBy:
         assert refreshed_one(FAILED, at=2 * WEEK_S, kind=ATOMIC, details={"intent": INTENT}) is None
 
     def test_who_has_capacity_and_no_pods_any_more_has_failed(self):
-        assert told(refreshed_one(PROVISIONED, at=1, sets={"gone": 1})) == ("Failed", "True", "FailedToBookCapacity")
+        assert reported(refreshed_one(PROVISIONED, at=1, sets={"gone": 1})) == (
+            "Failed",
+            "True",
+            "FailedToBookCapacity",
+        )
 
-    def test_a_turn_writes_so_many_and_tells_before_it_clears_away(self):
+    def test_a_loop_writes_a_limited_number_and_reports_before_it_cleans_up(self):
         old = [
             request(
                 f"a{n}", CHECK, condition("Failed", at=-WEEK_S - 1), meta={"creation_timestamp": after(-2 * WEEK_S)}
@@ -217,7 +221,7 @@ class TestHowManyAtOnce:
         made = [request(name) for name in "abc"]
         assert self.due(*made, **{"check-capacity-provisioning-request-max-batch-size": 2}) == ["a", "b"]
 
-    def test_n18_who_fails_at_once_takes_nobodys_turn(self):
+    def test_n18_a_request_that_fails_at_once_takes_no_other_turn(self):
         made = [request("a", sets={"gone": 1}), request("b")]
         assert self.due(*made, **{"check-capacity-batch-processing": False}) == ["a", "b"]
 
@@ -239,7 +243,7 @@ class TestHowManyAtOnce:
 
     @settings(deadline=None, max_examples=30)
     @given(size=st.integers(1, 5), begun=st.lists(st.booleans(), max_size=8))
-    def test_nobody_is_passed_over_for_ever(self, size: int, begun: list[bool]):
+    def test_no_request_starves(self, size: int, begun: list[bool]):
         """Turn by turn the line becomes shorter, from its front."""
         some = [seen_one(request(f"r{n}")) for n in range(len(begun))]
         line: list[RequestView] = [

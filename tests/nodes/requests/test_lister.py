@@ -100,7 +100,7 @@ def test_what_has_not_changed_is_the_very_same_the_next_time():
     assert again.templates["ml/t"] is first.templates["ml/t"]
 
 
-def test_a_server_that_does_not_know_requests_has_none_and_blinds_nobody():
+def test_a_server_that_does_not_know_requests_has_none_and_stops_nothing():
     with cluster(defines="") as world:
         requests = watched(world)
         world.run.advance_by(3600)

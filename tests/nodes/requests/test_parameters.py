@@ -10,20 +10,20 @@ from tests.nodes.requests.listed_requests import request, seen_one
 ODD = seen_one(request(noRetry="yes"))
 
 
-def test_n06_a_parameter_that_cannot_be_read_is_told_of_once():
+def test_n06_a_parameter_that_cannot_be_read_is_reported_once():
     telling = IgnoredParametersLog()
     with capture_logs() as logs:
         telling.log_new([ODD])
         telling.log_new([ODD])
-    (told,) = logs
-    assert (told["log_level"], told["request"], told["problems"]) == (
+    (reported,) = logs
+    assert (reported["log_level"], reported["request"], reported["problems"]) == (
         "error",
         "ml/r",
         ["noRetry is 'yes', not true or false"],
     )
 
 
-def test_nobody_else_is_told_of():
+def test_no_other_is_reported():
     with capture_logs() as logs:
         IgnoredParametersLog().log_new([seen_one(request(noRetry="false", reserve="true", ValidUntilSeconds="2h"))])
     assert logs == []

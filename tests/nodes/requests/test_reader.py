@@ -53,7 +53,7 @@ class TestClasses:
     def test_of_both_designs_and_of_others_that_registered(self, kind: str, nature: ClassKind):
         assert seen_one(request(kind=kind), registered={"gang.example.com": ()}).class_kind is nature
 
-    def test_a_class_that_nobody_registered_is_known_and_nothing_else(self):
+    def test_a_class_that_is_not_registered_is_known_and_nothing_else(self):
         found = seen(request(kind="foo.example.com"))
         assert (found.all, found.known) == ((), {"ml/r"})
 
@@ -71,7 +71,7 @@ class TestClasses:
     def test_n19_the_instance_with_a_name_answers_checks_that_name_it(self):
         assert self.names(**{INSTANCE: "blue"}) == ["ml/blue", "ml/named"]
 
-    def test_n19_the_one_without_a_name_answers_who_names_nobody(self):
+    def test_n19_the_one_without_a_name_answers_requests_that_name_none(self):
         assert self.names() == ["ml/atomic", "ml/check"]
 
     def test_n46_a_class_that_is_not_listed_is_not_allowed(self):
@@ -129,7 +129,7 @@ class TestOrder:
         templates = (template(), template("u", priority=9))
         assert self.line(urgent, begun, templates=templates) == ["z", "a"]
 
-    def test_who_is_not_due_keeps_nobody_waiting(self):
+    def test_a_request_that_is_not_due_delays_no_other(self):
         refused = condition("Provisioned", "False", "CapacityIsNotFound", at=90)
         assert self.line(request("a", CHECK, refused), request("b")) == ["b"]
 

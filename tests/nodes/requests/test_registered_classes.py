@@ -64,8 +64,8 @@ def conditions(outcome: Json, name: str = "r") -> dict[str, tuple[str, str]]:
 
 
 def planned(one: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
-    said = (build_condition("Gathered", "True", "All", "", at=now),)
-    return Handled(plan=one.pods, conditions=said, details={"gang": "blue"})
+    stated = (build_condition("Gathered", "True", "All", "", at=now),)
+    return Handled(plan=one.pods, conditions=stated, details={"gang": "blue"})
 
 
 def test_what_a_class_plans_is_added_all_or_none(registered: Callable[..., None]):
@@ -103,7 +103,7 @@ def test_a_class_that_says_nothing_is_asked_again_by_back_off(registered: Callab
     assert conditions(outcome)["Provisioned"] == ("False", "CapacityIsNotFound")
 
 
-def test_a_class_that_raises_fails_its_own_request_and_nobody_elses(registered: Callable[..., None]):
+def test_a_class_that_raises_fails_its_own_request_and_no_other(registered: Callable[..., None]):
     def raising(*_: Any) -> Handled:
         raise ZeroDivisionError
 

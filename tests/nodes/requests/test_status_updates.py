@@ -91,12 +91,12 @@ def test_a_call_that_fails_is_in_the_way_of_the_pod_sets_that_wanted_its_nodes(r
     assert blocking(ended) == {pod_set: [f"{refusing}: no quota"]}
 
 
-def test_a_pod_set_that_would_fit_is_not_told_what_the_other_lacks():
+def test_a_pod_set_that_would_fit_is_not_reported_what_the_other_lacks():
     ended = two_groups(faults({**NO_QUOTA, "group": "b"}), loop(8))
-    (told,) = blocking(ended).items()
-    assert told[0] == "1"
-    assert told[1][0] == "2 of 3 pods fit, and all are wanted or none"
-    assert any("backoff" in message for message in told[1])
+    (reported,) = blocking(ended).items()
+    assert reported[0] == "1"
+    assert reported[1][0] == "2 of 3 pods fit, and all are wanted or none"
+    assert any("backoff" in message for message in reported[1])
 
 
 def test_a_check_says_it_by_pod_set_too():
@@ -112,7 +112,7 @@ def test_a_check_says_it_by_pod_set_too():
 # ---- what it costs
 
 
-def test_after_a_crash_the_cost_is_that_of_the_nodes_that_are_told():
+def test_after_a_crash_the_cost_is_that_of_the_reported_nodes():
     """Of three nodes two were asked for when the process died."""
     whole = of_request(two_groups(loop(3)))["details"]
     ended = of_request(two_groups(crash_after(2), loop(3)))["details"]
@@ -148,7 +148,7 @@ def test_who_has_expired_is_not_tried_again_and_does_not_say_so():
     assert "nextAttemptTime" not in of_request(ended)["details"]
 
 
-def test_of_capacity_that_was_not_kept_nobody_says_that_it_was():
+def test_of_capacity_that_was_not_kept_there_is_no_such_message():
     ended = served(
         loop(3),
         nodeGroups=[group("g", target=1)],
@@ -157,8 +157,8 @@ def test_of_capacity_that_was_not_kept_nobody_says_that_it_was():
             request("r", {"t": 1}, kind=CHECK, reserve="false", BookingDurationSeconds="10"),
         ],
     )
-    (told,) = [condition for condition in of_request(ended)["conditions"] if condition["type"] == "BookingExpired"]
-    assert "kept" not in told["message"]
+    (reported,) = [condition for condition in of_request(ended)["conditions"] if condition["type"] == "BookingExpired"]
+    assert "kept" not in reported["message"]
 
 
 def test_nodes_that_have_not_joined_when_it_expires_are_given_back():

@@ -114,8 +114,8 @@ def test_who_stays_moves_together_on_what_a_failed_request_leaves():
     assert of_request(ended, "good")["details"]["nodeGroups"] == '{"a":2}'
     assert conditions(ended, "good")["Provisioned"] == ("True", "CapacityIsProvisioned")
     assert conditions(ended, "greedy")["Provisioned"] == ("False", "CapacityIsNotFound")
-    told = [event["message"] for event in ended.outcome["events"] if event["reason"] == "RolledBack"]
-    assert [message.partition("rolled back: ")[2] for message in told] == ["a -2"]
+    reported = [event["message"] for event in ended.outcome["events"] if event["reason"] == "RolledBack"]
+    assert [message.partition("rolled back: ")[2] for message in reported] == ["a -2"]
 
 
 def test_nothing_is_asked_for_a_request_that_was_refused_another_group_already():

@@ -175,7 +175,7 @@ def test_who_wrote_its_intent_and_stalled_does_not_grow_what_the_next_one_grew()
     assert outcome["requests"]["default/r"]["conditions"][-1]["reason"] == "CapacityIsProvisioned"
 
 
-def test_a_write_whose_answer_is_lost_makes_nobody_grow_twice():
+def test_a_write_whose_answer_is_lost_causes_no_second_scale_up():
     """Each write to the request in turn: it took effect, and nobody heard of it."""
     for number in range(1, 20):
         left = [number]
@@ -191,8 +191,8 @@ def test_a_write_whose_answer_is_lost_makes_nobody_grow_twice():
             outcome = world.take({"loop": 4})
         assert sizes(outcome) == 3, f"write {number}"
         assert len(increases(outcome)) == 1, f"write {number}"
-        told = outcome["requests"]["default/r"]["conditions"][-1]
-        assert (told["type"], told["reason"]) == ("Provisioned", "CapacityIsProvisioned"), f"write {number}"
+        reported = outcome["requests"]["default/r"]["conditions"][-1]
+        assert (reported["type"], reported["reason"]) == ("Provisioned", "CapacityIsProvisioned"), f"write {number}"
         if left[0] > 0:
             assert number > 2
             return

@@ -90,7 +90,7 @@ def test_a_plan_that_was_overtaken_does_nothing():
         assert (world.target("g"), world.calls()) == (2, [])
 
 
-def test_a_group_that_is_gone_stops_nobody_else():
+def test_a_group_that_is_gone_stops_no_other():
     with ScaleUpCluster() as world:
         world.group("g")
         gone, done = world.grow(growth(offer("nobody"), 0, 1), growth(offer("g"), 0, 1))

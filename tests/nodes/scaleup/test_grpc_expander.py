@@ -93,7 +93,7 @@ def test_it_is_asked_only_about_what_is_left():
     assert expander.asked == []
 
 
-def test_where_there_is_nobody_to_ask_nothing_changes():
+def test_where_there_is_no_server_to_ask_nothing_changes():
     best = choose([A, B], ("grpc", "least-nodes"), ExpanderContext())
     assert best is A
 
@@ -134,7 +134,7 @@ def test_a_plan_that_asks_something_else_each_time_comes_to_an_end():
 # ---- what it is told
 
 
-def test_each_option_is_told_with_its_node_and_its_pods():
+def test_each_option_is_reported_with_its_node_and_its_pods():
     helped = replace(A, scheduled_pods=((pod("p"), 2), (pod("q"), 1)))
     asked = build_request([helped, B], max_pods=10)
     first, second = asked.options

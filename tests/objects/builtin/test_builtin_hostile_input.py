@@ -121,7 +121,7 @@ def test_ten_thousand_containers():
     assert len(check_create(a_pod(containers=containers)).errors) == 10_000
 
 
-def test_ten_thousand_wrong_types_are_not_all_told():
+def test_ten_thousand_wrong_types_are_not_all_reported():
     assert len(check_create(a_pod(containers=["x"] * 10_000)).decode_problems) == 100
 
 
@@ -131,7 +131,7 @@ def test_ten_thousand_selector_terms():
     assert error.path == "spec.template.metadata.labels"
 
 
-def test_owners_who_all_claim_control_are_told_once():
+def test_owners_that_all_claim_control_are_reported_once():
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": True}
     config = an_object("v1", "ConfigMap")
     config["metadata"]["ownerReferences"] = [owner] * 5_000

@@ -64,5 +64,5 @@ def test_what_was_prepared_once_stays_as_it_is(id_: str):
     assert again == body
 
 
-def test_versions_that_nobody_recorded_are_not_known():
+def test_unrecorded_versions_are_not_known():
     assert not openapi.is_known("made.up/v1", "Pod")

@@ -128,7 +128,7 @@ def test_a_named_format_returns_nothing_for_good_text_and_complaints_for_bad(nam
     assert evaluated(f"format.named('{name}').value().validate(self).value().size() > 0", self=bad) is True
 
 
-def test_a_format_nobody_knows_is_none():
+def test_an_unknown_format_is_none():
     assert evaluated("format.named('nonsense').hasValue()") is False
 
 

@@ -105,7 +105,7 @@ def test_operators(source: str, value: object):
         ("{dyn('a'): 1, dyn('a'): 2}", "Failed with repeated key: a"),
     ],
 )
-def test_what_goes_wrong_while_evaluating_is_said_in_cels_words(source: str, message: str):
+def test_what_goes_wrong_while_evaluating_is_reported_in_cels_words(source: str, message: str):
     assert failure(source) == message
 
 

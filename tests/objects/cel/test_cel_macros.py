@@ -108,5 +108,5 @@ def test_macro_arguments_of_the_wrong_form_are_refused(source: str, complaint: s
     assert f"ERROR: <input>:{complaint}\n" in refusal(source)
 
 
-def test_a_macro_with_too_few_arguments_is_a_function_nobody_declared():
+def test_a_macro_with_too_few_arguments_is_an_undeclared_function():
     assert "undeclared reference to 'all' (in container '')" in refusal("[1].all(x)", {"x": STRING})

@@ -112,7 +112,7 @@ def test_a_message_in_parts_is_one_message() -> None:
     assert decode_body(body("v1", "ConfigMap", raw)).value["metadata"] == {"name": "a", "namespace": "n"}
 
 
-def test_unknown_numbers_are_skipped_and_told() -> None:
+def test_unknown_numbers_are_skipped_and_reported() -> None:
     raw = field(1, field(1, b"a") + field(99, 1)) + field(77, b"x") + varint(78 << 3 | 5) + b"1234"
     decoded = decode_body(body("v1", "ConfigMap", raw))
     assert decoded.value["metadata"] == {"name": "a"}

@@ -168,7 +168,7 @@ def test_only_pods_hold_a_node():
     assert found.node_name == ""
 
 
-def test_unknown_numbers_in_fields_nobody_reads_do_no_harm():
+def test_unknown_numbers_in_unread_fields_do_no_harm():
     found = decode_object(Pod, b'{"metadata": {"name": "a"}, "status": {"x": ' + b"9" * 10_000 + b"}}")
     assert not isinstance(found, BadObject)
 
@@ -237,7 +237,7 @@ def test_an_object_of_another_kind_in_a_mixed_list_is_bad():
     assert [bad.problem for bad in found.bad] == ["kind: expected Pod, got Node"]
 
 
-def test_a_list_with_bad_metadata_keeps_its_items_and_tells():
+def test_a_list_with_bad_metadata_keeps_its_items_and_is_reported():
     found = decode_list(Pod, b'{"kind": "PodList", "metadata": {"resourceVersion": 5}, "items": [{}]}')
     assert len(found.items) == 1
     assert found.problem == "metadata.resourceVersion: Expected `str`, got `int`"

@@ -109,7 +109,7 @@ def test_a_namespace_selector_stands_in_for_the_pods_own_namespace():
     assert where(pod(**away(only_others)), WEB, namespaces=namespaces) == ["n1", "n2", "n3", "n4"]
 
 
-def test_a_selector_that_is_absent_means_nobody_and_an_empty_one_everybody():
+def test_a_selector_that_is_absent_matches_nothing_and_an_empty_one_everything():
     assert where(pod(**away(term(None))), WEB) == ["n1", "n2", "n3", "n4"]
     assert where(pod(**away({"topologyKey": ZONE, "labelSelector": {}})), WEB) == ["n3", "n4"]
 
@@ -164,7 +164,7 @@ def test_terms_that_cannot_be_read_are_refused_by_their_path():
     )
 
 
-def test_running_pods_whose_terms_cannot_be_read_keep_nobody_away():
+def test_running_pods_whose_terms_cannot_be_read_keep_no_pod_away():
     broken = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
 
     assert where(pod(), pod("o", on="n1", **away({"topologyKey": ZONE, "labelSelector": broken}))) == [

@@ -228,7 +228,7 @@ def test_a_gated_pod_fits_nowhere():
     assert found == Refusal(plugin="SchedulingGates", messages=("waiting for scheduling gates: [a.io/x b]",))
 
 
-def test_the_first_rule_in_kube_schedulers_order_decides_and_explain_tells_all():
+def test_the_first_rule_in_kube_schedulers_order_decides_and_explain_gives_all():
     place = node(unschedulable=True, taints=[DEDICATED])
     made = pod(nodeSelector={"disk": "ssd"}, overhead={"cpu": "9"}, **ports({"hostPort": 80}))
     view = ClusterView.from_objects([place], [pod("other", on="n1", **ports({"hostPort": 80}))])

@@ -29,7 +29,7 @@ def test_the_domain_may_exceed_the_emptiest_by_max_skew():
     assert where(pod(labels=WEB, **spread(WEB, max_skew=2)), web("a1", "b1")) == ["a1", "a2", "b1", "c1"]
 
 
-def test_a_selector_that_is_there_but_empty_counts_nobody():
+def test_a_selector_that_is_there_but_empty_counts_no_pod():
     """kube-scheduler does not count for it, though the pod itself matches."""
     assert where(pod(labels=WEB, **spread({})), web("a1", "a1", "a2")) == ["a1", "a2", "b1", "c1"]
 
@@ -107,14 +107,14 @@ def test_other_namespaces_and_pods_on_their_way_out_do_not_count():
     assert where(pod(labels=WEB, **spread(WEB)), others) == ["a1", "a2", "b1", "c1"]
 
 
-def test_schedule_anyway_refuses_nobody():
+def test_schedule_anyway_refuses_no_pod():
     soft = spread(WEB, whenUnsatisfiable="ScheduleAnyway")
 
     assert where(pod(labels=WEB, **soft), web("a1", "a1", "a2")) == ["a1", "a2", "b1", "c1"]
 
 
 @pytest.mark.parametrize("selector", [None, {"labelSelector": None}])
-def test_an_absent_selector_counts_nobody(selector: dict[str, Any] | None):
+def test_an_absent_selector_counts_no_pod(selector: dict[str, Any] | None):
     assert where(pod(labels=WEB, **spread(None, **(selector or {}))), web("a1", "a2")) == ["a1", "a2", "b1", "c1"]
 
 

@@ -27,11 +27,11 @@ def test_an_empty_scenario_has_the_defaults():
     assert (scenario.start, scenario.seed, scenario.world) == (datetime(2025, 1, 1, tzinfo=UTC), 0, WorldKind.STEPPED)
 
 
-def test_yaml_and_json_are_told_apart_by_content():
+def test_yaml_and_json_are_distinguished_by_content():
     assert read_scenario(b"seed: 7\n", source="a.json").seed == 7
 
 
-def test_all_mistakes_are_told_at_once_with_their_paths():
+def test_all_mistakes_are_reported_at_once_with_their_paths():
     lines = complaint(
         start="yesterday",
         nodeGroups=[{"max": 1, "machineType": "m", "bootSecond": 3}],
@@ -156,7 +156,7 @@ def test_durations(text: Any, seconds: float):
     assert read(steps=[{"advance": text}]).steps == (AdvanceStep(seconds=seconds),)
 
 
-def test_loops_come_every_ten_seconds_unless_told_otherwise():
+def test_loops_come_every_ten_seconds_by_default():
     assert read(steps=[{"loop": 3}, {"loop": 1, "every": "1m"}]).steps == (
         LoopStep(times=3, every_s=10),
         LoopStep(times=1, every_s=60),
@@ -203,7 +203,7 @@ def node_of(name: str = "worker", **fields: Any) -> dict[str, Any]:
         ({**node_of(metadata={"labels": {"a": 3}}), "apiVersion": "example.com/v1"}, "metadata.labels[a]"),
     ],
 )
-def test_a_field_of_an_object_that_is_not_of_its_type_is_told_with_its_path(body: Any, field: str):
+def test_a_field_of_an_object_that_is_not_of_its_type_is_reported_with_its_path(body: Any, field: str):
     assert complaint(objects=[body]).startswith(f"objects[0].{field}: ")
     assert complaint(steps=[{"apply": body}]).startswith(f"steps[0].apply.{field}: ")
 
@@ -216,10 +216,10 @@ def test_a_status_is_taken_as_a_server_would_hold_it():
 @pytest.mark.parametrize(("amounts", "field"), [({"cpu": -2}, "cpu"), ({"cpu": 0}, "cpu"), ({"memory": -1}, "memory")])
 def test_machines_have_something_to_run_pods_on(amounts: dict[str, Any], field: str):
     small = {"name": "m", "cpu": 1, "memory": 1, **amounts}
-    told = f"must be more than 0, is {amounts[field]}"
-    assert complaint(machineTypes=[small]) == f"machineTypes[0].{field}: {told}"
+    reported = f"must be more than 0, is {amounts[field]}"
+    assert complaint(machineTypes=[small]) == f"machineTypes[0].{field}: {reported}"
     group = {"id": "g", "template": {"capacity": {"cpu": 1, "memory": 1, **amounts}}}
-    assert complaint(nodeGroups=[group]) == f"nodeGroups[0].template.capacity.{field}: {told}"
+    assert complaint(nodeGroups=[group]) == f"nodeGroups[0].template.capacity.{field}: {reported}"
 
 
 def test_a_machine_may_have_none_of_what_it_can_do_without():
@@ -231,14 +231,14 @@ PODS = {"name": "w", "template": {"spec": {"containers": []}}}
 
 
 def test_pods_are_named_once_in_their_namespace():
-    told = "pods[1].name: default/w is pods[0] already; give it another name"
-    assert complaint(pods=[{**PODS, "count": 2}, {**PODS, "count": 5}]) == told
+    reported = "pods[1].name: default/w is pods[0] already; give it another name"
+    assert complaint(pods=[{**PODS, "count": 2}, {**PODS, "count": 5}]) == reported
     assert len(read(pods=[PODS, {**PODS, "namespace": "other"}]).pods) == 2
 
 
 def test_objects_are_given_once():
-    told = "objects[1]: Node default/worker is objects[0] already; what changes on the way is a step"
-    assert complaint(objects=[node_of(), node_of()]) == told
+    reported = "objects[1]: Node default/worker is objects[0] already; what changes on the way is a step"
+    assert complaint(objects=[node_of(), node_of()]) == reported
 
 
 def test_requests_may_be_spelled_as_in_their_first_design():
@@ -265,8 +265,8 @@ def test_templates_of_pods_are_judged_like_pods():
 
 
 def test_options_are_those_of_the_node_autoscaler():
-    told = complaint(options={"no-such-flag": 1, "max-cpu": "many"}, steps=[{"set": {"also-none": 2}}]).splitlines()
-    assert [line.split(": ")[0] for line in told] == [
+    reported = complaint(options={"no-such-flag": 1, "max-cpu": "many"}, steps=[{"set": {"also-none": 2}}]).splitlines()
+    assert [line.split(": ")[0] for line in reported] == [
         "steps[0].set.also-none",
         "options.no-such-flag",
         "options.max-cpu",

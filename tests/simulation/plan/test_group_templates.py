@@ -100,7 +100,7 @@ def test_nodes_that_a_target_makes_up_are_not_asked():
     assert not is_real(group(entry={**GROUP, "target": 2}))
 
 
-class TestGroupsOfWhichOnlyTheSizeIsSaid:
+class TestGroupsOfWhichOnlyTheSizeIsKnown:
     def test_they_are_what_their_nodes_are(self):
         found = group(node(ready="2025-12-31T23:59:30Z"), entry={"id": "g", "max": 9})
         assert (is_real(found), found.target_size, found.max_size) == (True, 1, 9)

@@ -64,7 +64,7 @@ def held(given: PlanInput) -> list[str]:
 OF_A_DAEMON_SET = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logs", "uid": "1", "controller": True}]
 
 
-class TestWhoIsPlannedFor:
+class TestPlannedPods:
     def test_a_pod_without_a_node(self):
         assert waiting(read(pod("web-0"))) == ["default/web-0"]
 
@@ -105,7 +105,7 @@ class TestWhoIsPlannedFor:
         assert waiting(read(pod("p", spec={"priority": -10}))) == ["default/p"]
 
 
-class TestWhoHoldsRoom:
+class TestPodsThatHoldRoom:
     @pytest.mark.parametrize(
         ("one", "holds"),
         [

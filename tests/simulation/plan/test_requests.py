@@ -95,7 +95,7 @@ def test_how_long_room_is_kept(text: str, expected: int):
     )
 
 
-def test_a_class_nobody_answers_is_left_alone():
+def test_a_class_without_a_handler_is_left_alone():
     given = read(template(), request("r", "foo.example.com"))
     assert (given.requests, given.snapshot.pending) == ((), ())
     assert given.warnings == ("ProvisioningRequest ml/r is of class foo.example.com, which no handler here answers",)
@@ -133,7 +133,7 @@ class TestInstances:
     def test_the_one_with_a_name_answers_who_names_it(self):
         assert self.names(**{"check-capacity-processor-instance": "blue"}) == ["ml/blue"]
 
-    def test_the_one_without_answers_who_names_nobody(self):
+    def test_the_one_without_answers_requests_that_name_none(self):
         assert self.names() == ["ml/atomic", "ml/check"]
 
 

@@ -100,7 +100,7 @@ def test_nodes_are_a_limit() -> None:
     assert done(simulated) == [("base", "3 → 4")]
 
 
-def test_what_is_not_done_is_told_once() -> None:
+def test_what_is_not_done_is_reported_once() -> None:
     types = {"small": SMALL, "default_homogeneous_tikv": AutoResource(count=6)}
     busier = Load(tikv_cores=23)
     simulated = played(

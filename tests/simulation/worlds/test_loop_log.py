@@ -16,7 +16,7 @@ def lived(*steps: dict[str, Any]) -> list[dict[str, Any]]:
     return loops
 
 
-def test_the_turn_that_grew_tells_its_plan_and_its_time():
+def test_the_turn_that_scaled_up_reports_its_plan_and_its_time():
     loops = lived({"advance": "1m"})
 
     growing = [loop for loop in loops if loop["scaleUp"]["plan"]]
@@ -33,7 +33,7 @@ def test_turns_that_say_the_same_are_one_entry():
     assert loops[-1]["last"] > "2025-01-01T00:59:40"
 
 
-def test_turns_of_a_process_that_crashed_stay_told():
+def test_loops_of_a_process_that_crashed_stay_reported():
     crash = {"crash": {"component": "cluster-autoscaler"}}
     before = lived({"advance": "1m"})
     after = lived({"advance": "1m"}, crash, {"advance": "1m"})

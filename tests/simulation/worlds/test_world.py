@@ -13,7 +13,7 @@ from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.ports import Plugins
 from plimsoll.simulation.runner import NO_AUTOSCALER, ScenarioRun, run_scenario
 from plimsoll.simulation.worlds.world import AUTOSCALER, World
-from tests.simulation.builders import SMALL, group, node, outcome, pod, replica_set, template, told
+from tests.simulation.builders import SMALL, group, node, outcome, pod, replica_set, reported, template
 
 if TYPE_CHECKING:
     from plimsoll.simulation.ports import LoopDependencies
@@ -139,7 +139,7 @@ def test_a_pod_that_was_admitted_elsewhere_keeps_its_priority_without_its_class(
     assert (kept["b-0"].priority, kept["b-1"].priority) == (7, 7)
 
 
-def test_an_expendable_pod_makes_nobody_grow():
+def test_an_expendable_pod_causes_no_scale_up():
     expendable, ordinary = pod("a"), pod("b")
     expendable["spec"]["priority"] = -20
     grown = [
@@ -162,7 +162,7 @@ def test_what_the_server_refuses_names_the_place_in_the_file():
     assert caught.value.exit_code == 2
 
 
-def test_a_kind_that_nobody_serves_names_the_place_in_the_file():
+def test_a_kind_that_is_not_served_names_the_place_in_the_file():
     with pytest.raises(InvalidInput, match=r"^steps\[0\]\.apply: ex\.com/v1 Gadget is not served here"):
         outcome({"apply": {"apiVersion": "ex.com/v1", "kind": "Gadget", "metadata": {"name": "x"}}})
 
@@ -182,8 +182,10 @@ def test_a_step_that_cannot_be_taken_names_itself(step: dict[str, Any], wanted: 
     assert str(caught.value).startswith(wanted)
 
 
-def test_expectations_that_fail_are_told_and_the_story_goes_on():
-    story = told({"expect": {"/pods": {"count": 1}, "/nodes": {"count": 0}}}, {"advance": "1m"}, {"expect": {"/x": 1}})
+def test_expectations_that_fail_are_reported_and_the_story_goes_on():
+    story = reported(
+        {"expect": {"/pods": {"count": 1}, "/nodes": {"count": 0}}}, {"advance": "1m"}, {"expect": {"/x": 1}}
+    )
     assert [str(failed) for failed in story.failed] == [
         'steps[0].expect at 2025-01-01T00:00:00Z: /pods: wanted {"count": 1}, got {}',
         "steps[2].expect at 2025-01-01T00:01:00Z: /x: wanted 1, got nothing (no x)",
@@ -369,22 +371,22 @@ def test_an_owner_that_is_applied_again_is_another_one():
 
 def test_two_planned_crashes_both_come():
     both = [crash("kube-controller-manager", after=1), crash("kube-scheduler", after=1)]
-    story = told(*both, {"apply": replica_set(replicas=2)}, {"schedule": True}, nodeGroups=[group(target=1)])
+    story = reported(*both, {"apply": replica_set(replicas=2)}, {"schedule": True}, nodeGroups=[group(target=1)])
     assert story.warnings == ()
     assert len(story.outcome["pods"]) == 2
 
 
 def test_a_crash_at_once_leaves_the_planned_ones_to_come():
     steps = [crash("kube-controller-manager", after=1), crash("kube-scheduler")]
-    assert told(*steps, {"apply": replica_set(replicas=2)}).warnings == ()
+    assert reported(*steps, {"apply": replica_set(replicas=2)}).warnings == ()
 
 
-def test_a_crash_that_never_comes_is_told():
-    (warning,) = told(crash("kubelet", after=3)).warnings
+def test_a_crash_that_never_comes_is_reported():
+    (warning,) = reported(crash("kubelet", after=3)).warnings
     assert warning == "steps[0].crash did not happen: kubelet had 3 writes left"
 
 
-def test_a_call_under_way_is_told():
+def test_a_call_under_way_is_reported():
     fault = {"name": "f", "kind": "Late", "call": "IncreaseSize", "seconds": 600}
     cloud = {"apiVersion": "cloud.plimsoll.io/v1alpha1", "kind": "Cloud", "metadata": {"name": "cloud"}}
     steps = [
@@ -403,7 +405,7 @@ def test_the_cloud_refuses_a_name_no_group_can_have():
     assert [(call["ok"], call["message"]) for call in ended["providerCalls"]] == [(False, "there is no node group a/b")]
 
 
-def test_what_the_server_refuses_of_objects_is_told_at_once():
+def test_what_the_server_refuses_of_objects_is_reported_at_once():
     bodies = [pod("p"), {**pod("q"), "spec": {}}, {**pod("r"), "spec": {}}, {**pod("x/y")}]
     with pytest.raises(InvalidInput) as caught:
         outcome(objects=bodies)
@@ -414,7 +416,7 @@ def test_what_the_server_refuses_of_objects_is_told_at_once():
     ]
 
 
-def test_what_the_server_refuses_of_what_is_applied_is_told_at_once():
+def test_what_the_server_refuses_of_what_is_applied_is_reported_at_once():
     with pytest.raises(InvalidInput) as caught:
         outcome({"apply": [{**pod("q"), "spec": {}}, pod("p"), {**pod("r"), "spec": {}}]})
     lines = str(caught.value).splitlines()

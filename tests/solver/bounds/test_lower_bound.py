@@ -159,7 +159,7 @@ def test_thousands_of_classes_are_bounded_as_closely_as_their_volume():
     assert bound > volume
 
 
-def test_a_thousand_shapes_are_not_told_as_mere_volume():
+def test_a_thousand_shapes_are_not_reported_as_mere_volume():
     """Bins of much cpu are cheap for the volume, but too few items have the shape to fill them."""
     capacity, price = n1_types()
     requests, counts = demand("uniform-fine", pods=1000, classes=1000)

@@ -77,7 +77,7 @@ def test_a_content_is_the_best_there_is(problem: PackingProblem):
     assert best * (1 - NEAR) <= value <= best + 1e-12 <= ceiling + 1e-9
 
 
-def test_a_spent_effort_still_tells_what_no_content_exceeds():
+def test_a_spent_effort_still_gives_what_no_content_exceeds():
     layout = build_layout(packing([[5, 3], [4, 4], [3, 5]], [9, 9, 9], [[31, 29]], [1.0]))
     item_values = build_item_values(np.array([1.0, 0.9, 0.95]))
     content = np.zeros(3, dtype=np.int64)

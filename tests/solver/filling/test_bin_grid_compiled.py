@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytest.importorskip("numba")
 
 
-def told(answer: Any) -> list[Any]:
+def reported(answer: Any) -> list[Any]:
     values = [getattr(answer, field.name) for field in fields(answer)]
     return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
 
@@ -37,7 +37,7 @@ QUESTIONS: dict[str, Callable[[int], Any]] = {
 def test_compiled_kernels_answer_as_plain_ones_do(question: str):
     ask = QUESTIONS[question]
     with force_choice("plain"):
-        plain = [told(ask(seed)) for seed in range(40)]
+        plain = [reported(ask(seed)) for seed in range(40)]
     with force_choice("numba"):
-        compiled = [told(ask(seed)) for seed in range(40)]
+        compiled = [reported(ask(seed)) for seed in range(40)]
     assert plain == compiled

@@ -15,8 +15,10 @@ seeds = st.integers(0, 10**6)
 def by_given_row(filled: FillResult) -> list[list[int]]:
     """(class, given row, nodes of it that are filled so, items in each of them)."""
     rows, classes, items = filled.placements.T
-    told: list[list[int]] = np.column_stack((classes, filled.origin[rows], filled.multiplicity[rows], items)).tolist()
-    return told
+    reported: list[list[int]] = np.column_stack(
+        (classes, filled.origin[rows], filled.multiplicity[rows], items)
+    ).tolist()
+    return reported
 
 
 def simple(requests: list[list[int]], counts: list[int], allowed: list[list[bool]] | None = None) -> FillDemand:
@@ -158,9 +160,9 @@ def test_aligned_bins_place_more_than_first_fit_where_room_is_scarce():
 def test_nothing_to_place_or_nowhere_to_place_it_is_no_problem(rows: int):
     empty = ExistingNodes(free=np.zeros((rows, 2), dtype=np.int64), kind=np.zeros(rows, dtype=np.int64))
     assert fill(simple([[1, 1]], [3]), empty).left.tolist() == [3]
-    nobody = FillDemand(
+    no_demand = FillDemand(
         requests=np.zeros((0, 2), dtype=np.int64),
         counts=np.zeros(0, dtype=np.int64),
         allowed=np.ones((1, 0), dtype=np.bool_),
     )
-    assert fill(nobody, empty).placements.tolist() == []
+    assert fill(no_demand, empty).placements.tolist() == []

@@ -65,7 +65,7 @@ def test_equal_bins_are_one_filling():
     assert [(filling.bins, filling.items) for filling in packed.patterns] == [(100, (10,))]
 
 
-def test_an_item_too_large_for_every_type_stays_and_hinders_nobody():
+def test_an_item_too_large_for_every_type_stays_and_blocks_nothing():
     packed = packed_validly(packing([[5], [50]], [4, 3], [[10]], [1.0]))
     assert packed.left.tolist() == [0, 3]
     assert packed.cost == 2.0
@@ -93,7 +93,7 @@ def test_items_go_only_where_they_are_allowed():
     assert bins_by_type(problem, packed) == [1, 1]
 
 
-def test_one_item_of_a_class_in_a_bin_when_told_so():
+def test_one_item_of_a_class_in_a_bin_on_request():
     packed = packed_validly(packing([[1]], [7], [[10]], [1.0], per_bin=[1]))
     assert packed.cost == 7.0
 

@@ -52,7 +52,7 @@ class InaccessibleCluster(DrainingCluster):
     def is_gone(self) -> bool:
         return self.server.world.ask("GET", f"{PATH}/as1").status == 404
 
-    def told(self) -> str:
+    def reported(self) -> str:
         self.run.advance_by(10)
         (result,) = self.once(transport=self._transport())
         return result.message
@@ -65,11 +65,11 @@ def world() -> Iterator[InaccessibleCluster]:
         yield made
 
 
-def test_it_waits_and_tells_why(world: InaccessibleCluster) -> None:
+def test_it_waits_and_reports_why(world: InaccessibleCluster) -> None:
     world.let_in(None)
     world.pass_by(300)
     assert not world.is_gone
-    assert world.told().startswith("namespace prod does not allow the autoscaler or cannot be read")
+    assert world.reported().startswith("namespace prod does not allow the autoscaler or cannot be read")
     assert len(world.clusters) == 2
 
 
@@ -97,7 +97,7 @@ def test_a_namespace_that_cannot_be_read_is_waited_for(
     monkeypatch.setattr(world, "_transport", lambda: blind)
     world.pass_by(60)
     assert not world.is_gone
-    reviewed(world.told())
+    reviewed(world.reported())
     blind.status = 0
     world.pass_by(300)
     assert (world.is_gone, world.clusters) == (True, ["db"])

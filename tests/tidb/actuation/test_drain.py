@@ -98,7 +98,7 @@ def test_two_stores_leave_one_after_the_other() -> None:
         assert [world.store(ordinal).state for ordinal in range(3)] == [2, 2, 2]
 
 
-def test_regions_that_do_not_move_for_half_an_hour_are_told_and_waited_for() -> None:
+def test_regions_that_do_not_move_for_half_an_hour_are_reported_and_waited_for() -> None:
     with DrainHarness(regions_per_s=0) as world:
         world.take_out()
         world.run.advance_by(5)
@@ -164,7 +164,7 @@ def test_a_pod_that_never_had_a_store_goes_after_a_while() -> None:
         assert world.take_out() == Drained(store_id=None, message="its pod has had no store for 150 s")
 
 
-def test_a_store_whose_address_tells_no_pod_may_be_the_one() -> None:
+def test_a_store_whose_address_names_no_pod_may_be_the_one() -> None:
     with DrainHarness(replicas=0) as world:
         world.scale(1, registers=False)
         world.pd.register("").namespace = ""
@@ -221,7 +221,7 @@ def test_replicas_raised_by_hand_bring_the_begun_one_back() -> None:
         assert (world.lost, world.pd.together, world.pd.evicting) == ([], 1, set())
 
 
-def test_of_two_that_were_told_to_go_at_once_one_steps_back() -> None:
+def test_of_two_that_were_removed_at_once_one_steps_back() -> None:
     with DrainHarness(base=4) as world:
         world.take_out()
         world.run.advance_by(5)

@@ -78,10 +78,10 @@ class TestAdopted:
         world.once(30)
         assert (world.sent.wrote, world.sent.events) == ([], [])
 
-    @pytest.mark.parametrize("told", [b"[", None], ids=["nonsense", "silence"])
-    def test_whatever_a_planner_says(self, world: TwoClusters, told: bytes | None) -> None:
+    @pytest.mark.parametrize("reported", [b"[", None], ids=["nonsense", "silence"])
+    def test_whatever_a_planner_says(self, world: TwoClusters, reported: bytes | None) -> None:
         adopted(world)
-        world.planner.says_body(told)
+        world.planner.says_body(reported)
         world.once()
         assert world.tac()["metadata"]["finalizers"] == [FINALIZER]
 
@@ -123,7 +123,7 @@ class TestOfAClusterBefore:
         assert [breathing_store.state for breathing_store in world.stores] == [2, 2]
         assert world.tac()["status"].get("tikv", {}) == {}
 
-    def test_it_is_told_of_until_then(self, world: TwoClusters) -> None:
+    def test_it_is_reported_until_then(self, world: TwoClusters) -> None:
         self.begin(world)
         (result,) = world.once()
         (tikv,) = result.components

@@ -33,14 +33,14 @@ class OperatedCluster(DrainingCluster):
             self.noticed[name] = own["replicas"]
             labels = (own.get("config") or {}).get("server", {}).get("labels", {})
             stores = [self.pd.register(f"{name}-tikv-{index}", labels=labels) for index in range(self.pods[name])]
-            told = {
+            reported = {
                 str(breathing_store.id): {
                     "id": str(breathing_store.id),
                     "state": breathing_store.body["store"]["state_name"],
                 }
                 for breathing_store in stores
             }
-            status = {"phase": "Normal", "statefulSet": {"replicas": self.pods[name]}, "stores": told}
+            status = {"phase": "Normal", "statefulSet": {"replicas": self.pods[name]}, "stores": reported}
             if self.tc(name).get("status", {}).get("tikv") != status:
                 self.server.edit("tidbclusters", name, {"status": None}, sub="status")
                 self.server.edit("tidbclusters", name, {"status": {"tikv": status}}, sub="status")
@@ -69,7 +69,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[OperatedCluster]:
         yield made
 
 
-def test_t26_stores_leave_one_after_the_other_and_pd_is_told_nothing_by_us(world: OperatedCluster) -> None:
+def test_t26_stores_leave_one_after_the_other_and_we_send_pd_nothing(world: OperatedCluster) -> None:
     world.server.delete("tidbclusterautoscalers", "as1")
     world.pass_by(300)
     assert (world.clusters, world.server.names("tidbclusterautoscalers")) == (["db"], [])

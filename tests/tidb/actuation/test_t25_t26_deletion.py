@@ -130,7 +130,7 @@ class TestT26DeletionOfTheAutoscaler:
 
 
 class TestDeletionPolicies:
-    def test_orphans_stay_and_belong_to_nobody(self, world: DrainingCluster) -> None:
+    def test_orphans_stay_and_have_no_owner(self, world: DrainingCluster) -> None:
         with_group(world, 1)
         labels = world.tc()["metadata"]["labels"]
         world.server.edit("tidbclusterautoscalers", "as1", {"metadata": {"annotations": {POLICY: "orphan"}}})

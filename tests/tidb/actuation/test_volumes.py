@@ -58,7 +58,7 @@ def test_where_an_operator_takes_stores_out_their_disks_are_in_use_until_then(wo
     assert marked(world) == [False, False]
 
 
-def test_a_claim_that_is_not_there_holds_up_nobody(world: DrainingCluster) -> None:
+def test_a_claim_that_is_not_there_delays_nothing(world: DrainingCluster) -> None:
     assert ask(world, "DELETE", f"{CLAIMS}/tikv-{AUTO}-tikv-1").status == 200
     world.pass_by(80)
     assert world.tc()["spec"]["tikv"]["replicas"] == 1

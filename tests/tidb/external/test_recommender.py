@@ -59,7 +59,7 @@ def test_who_does_not_answer_in_five_seconds_does_not_answer() -> None:
     assert asked(FakeService(answers_after_s=4.9)) == 3
 
 
-def test_nobody_there_is_a_failure_not_an_exception() -> None:
+def test_no_server_there_is_a_failure_not_an_exception() -> None:
     service = FakeService()
     service.answer = RequestFailed(problem="refused")
     assert problem_with(service) == "refused"
@@ -128,10 +128,10 @@ def test_the_secret_may_be_of_another_namespace_that_lets_us() -> None:
         pytest.param({"tls.crt": b"junk", "tls.key": b"s3cret"}, "is not usable PEM", id="no key"),
     ],
 )
-def test_without_its_secret_nobody_is_called(held: dict[str, bytes] | None, problem: str) -> None:
+def test_without_its_secret_no_server_is_called(held: dict[str, bytes] | None, problem: str) -> None:
     service = FakeService()
     secrets = FakeSecrets({("prod", "advice-tls"): held} if held is not None else {})
-    told = problem_with(service, question(secret=SECRET), secrets=secrets)
-    assert problem in told
-    assert "s3cret" not in told
+    reported = problem_with(service, question(secret=SECRET), secrets=secrets)
+    assert problem in reported
+    assert "s3cret" not in reported
     assert service.called == []

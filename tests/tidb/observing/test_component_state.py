@@ -23,10 +23,10 @@ def raw(of: Any, body: dict[str, Any]) -> RawObject[Any]:
     return RawObject(view=view, raw=json.dumps(body).encode())
 
 
-def sight(*states: str, is_told: bool = True, component: Component = Component.TIKV) -> ObservedComponent:
+def sight(*states: str, is_reported: bool = True, component: Component = Component.TIKV) -> ObservedComponent:
     """A base and a group, both with stores in these states."""
     stores = {str(i): {"id": str(i), "state": state} for i, state in enumerate(states)}
-    status = {"tikv": {"stores": stores} if is_told else {}}
+    status = {"tikv": {"stores": stores} if is_reported else {}}
     base, made = {**cluster(), "status": status}, {**cluster(), "status": status}
     labels = build_cluster_labels(base="db", autoscaler="as1", component=component, group="g")
     made["metadata"] = {"name": "auto-x", "namespace": "prod", "labels": labels}
@@ -35,15 +35,15 @@ def sight(*states: str, is_told: bool = True, component: Component = Component.T
     return observe_component(observed, component, effective=scaler.view, registered={"db": 7})
 
 
-def test_silent_stores_are_present_and_leaving_ones_are_told_apart():
+def test_silent_stores_are_present_and_leaving_ones_are_distinguished():
     seen = sight("Up", "Disconnected", "Down", "Offline")
     (group,) = seen.groups
     assert (group.registered, group.present, group.offline) == (1, 3, 1)
     assert (seen.base.registered, seen.base.present) == (1, 3)
 
 
-def test_where_the_status_does_not_tell_nothing_is_made_up():
-    seen = sight("Up", is_told=False)
+def test_where_the_status_is_silent_nothing_is_made_up():
+    seen = sight("Up", is_reported=False)
     assert (seen.base.registered, seen.base.present) == (7, None)
     assert [(group.present, group.offline) for group in seen.groups] == [(None, 0)]
 

@@ -38,13 +38,13 @@ def wait_for_a_node(world: AutoscaledCluster, *, since: str) -> None:
     assert reply.status == 200, reply
 
 
-def test_within_the_grace_nothing_is_said(world: AutoscaledCluster) -> None:
+def test_within_the_grace_nothing_is_reported(world: AutoscaledCluster) -> None:
     wait_for_a_node(world, since="2026-01-01T00:00:00Z")
     world.once(600)
     assert world.condition("Unschedulable") == ("False", "PodsHaveNodes")
 
 
-def test_afterwards_it_is_told_and_the_group_does_not_grow(world: AutoscaledCluster) -> None:
+def test_afterwards_it_is_reported_and_the_group_does_not_grow(world: AutoscaledCluster) -> None:
     wait_for_a_node(world, since="2026-01-01T00:00:00Z")
     world.planner.says(group(2))
     world.once(601)

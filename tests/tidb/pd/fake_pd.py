@@ -18,7 +18,7 @@ class FakePd:
     stores: list[Json] = field(default_factory=list)
     keys: dict[str, bytes] = field(default_factory=dict)
     config: Json = field(default_factory=dict)
-    said: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    stated: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     asked: list[tuple[str, str, bytes]] = field(default_factory=list)
 
     def add_store(self, address: str, **more: Any) -> None:
@@ -35,8 +35,8 @@ class FakePd:
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         self.asked.append((method, path, body))
-        if path in self.said:
-            return self.said[path]
+        if path in self.stated:
+            return self.stated[path]
         match path:
             case "/pd/api/v1/stores":
                 return 200, _json({"count": len(self.stores), "stores": self.stores})

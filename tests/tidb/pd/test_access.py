@@ -110,7 +110,7 @@ def test_so_does_the_planner_in_this_process() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (None, f"PD needs a client certificate: Secret prod/{SECRET} cannot be read"),
         ({"tls.key": None}, f"PD needs a client certificate: Secret prod/{SECRET} holds no tls.key"),
@@ -118,7 +118,7 @@ def test_so_does_the_planner_in_this_process() -> None:
     ],
     ids=["no secret", "no key", "odd authority"],
 )
-def test_without_it_pd_is_not_asked_and_nothing_goes(change: dict[str, bytes | None] | None, told: str) -> None:
+def test_without_it_pd_is_not_asked_and_nothing_goes(change: dict[str, bytes | None] | None, reported: str) -> None:
     with TlsAutoscaledCluster() as world:
         if change is not None:
             world.secret(**change)
@@ -127,7 +127,7 @@ def test_without_it_pd_is_not_asked_and_nothing_goes(change: dict[str, bytes | N
         assert world.shown == []
         assert world.tc()["spec"]["tikv"]["replicas"] == 1
         assert world.condition("ScaleInBlocked")[0] == "True"
-        assert told in world.message("ScaleInBlocked")
+        assert reported in world.message("ScaleInBlocked")
 
 
 def test_a_plain_address_that_was_given_is_asked_plainly() -> None:

@@ -35,7 +35,7 @@ class RecordedWeb:
         return Response(status=status, body=body if isinstance(body, bytes) else json.dumps(body).encode())
 
 
-def told(web: RecordedWeb, name: str, *arguments: Any) -> Any:
+def reported(web: RecordedWeb, name: str, *arguments: Any) -> Any:
     return run_virtual(getattr(PdClient("http://pd.test", web=web), name)(*arguments))
 
 
@@ -93,7 +93,7 @@ def test_stores_are_read_as_pd_writes_them() -> None:
         "status": {"capacity": "100GiB", "available": "40GiB", "leader_count": 3, "region_count": 9, "slow_score": 1},
     }
     web = RecordedWeb({f"GET {API}/stores": (200, {"count": 1, "stores": [store]})})
-    (found,) = told(web, "get_stores")
+    (found,) = reported(web, "get_stores")
     assert (found.id, found.state, found.labels, found.is_tiflash) == (4, "Down", {"group": "g"}, False)
     assert (found.capacity_bytes, found.used_bytes, found.started) == (100 * GIB, 60 * GIB, None)
     assert (found.status.leader_count, found.status.region_count) == (3, 9)
@@ -101,36 +101,36 @@ def test_stores_are_read_as_pd_writes_them() -> None:
 
 def test_stores_of_given_states_are_asked_for() -> None:
     web = RecordedWeb({f"GET {API}/stores?state=0&state=2": (200, {"count": 0, "stores": None})})
-    assert told(web, "get_stores", (0, 2)) == ()
+    assert reported(web, "get_stores", (0, 2)) == ()
 
 
 def test_a_store_is_deleted_without_force() -> None:
     web = RecordedWeb({f"DELETE {API}/store/4": (200, "The store is set as Offline.")})
-    assert told(web, "delete_store", 4) is None
+    assert reported(web, "delete_store", 4) is None
     assert web.asked == [f"DELETE {API}/store/4"]
 
 
 @pytest.mark.parametrize(
     ("status", "kind"), [(400, "is_refused"), (404, "is_gone"), (410, "is_gone"), (500, "is_not_bootstrapped")]
 )
-def test_refusals_are_told_apart(status: int, kind: str) -> None:
+def test_refusals_are_distinguished(status: int, kind: str) -> None:
     web = RecordedWeb({f"DELETE {API}/store/4": (status, "not bootstrapped, or not enough stores")})
-    failed = told(web, "delete_store", 4)
+    failed = reported(web, "delete_store", 4)
     assert [
         name for name in ("is_unreachable", "is_refused", "is_gone", "is_not_bootstrapped") if getattr(failed, name)
     ] == [kind]
     assert "not enough stores" in failed.problem
 
 
-def test_that_nobody_answers_is_a_value() -> None:
-    failed = told(RecordedWeb({}), "get_store", 4)
+def test_no_answer_is_a_value() -> None:
+    failed = reported(RecordedWeb({}), "get_store", 4)
     assert isinstance(failed, PdFailed)
     assert failed.is_unreachable
 
 
 def test_the_state_of_a_store_is_set() -> None:
     web = RecordedWeb({f"POST {API}/store/4/state?state=Up": (200, "ok")})
-    assert told(web, "set_store_state", 4, "Up") is None
+    assert reported(web, "set_store_state", 4, "Up") is None
 
 
 # ---- replication
@@ -138,7 +138,7 @@ def test_the_state_of_a_store_is_set() -> None:
 
 def test_replication_is_read_with_its_switch_as_text() -> None:
     web = RecordedWeb({f"GET {API}/config/replicate": (200, {"max-replicas": 3, "enable-placement-rules": "true"})})
-    found = told(web, "get_replication")
+    found = reported(web, "get_replication")
     assert (found.max_replicas, found.has_placement_rules) == (3, True)
 
 
@@ -146,7 +146,7 @@ def rule(count: int, start: str = "", *, engine: str = "") -> PlacementRule:
     constraints = [{"key": "engine", "op": "in", "values": [engine]}] if engine else None
     body = {"group_id": "pd", "id": f"{count}", "start_key": start, "count": count, "label_constraints": constraints}
     web = RecordedWeb({f"GET {API}/config/rules": (200, [body])})
-    (found,) = told(web, "get_placement_rules")
+    (found,) = reported(web, "get_placement_rules")
     assert isinstance(found, PlacementRule)
     return found
 
@@ -171,7 +171,7 @@ def test_replicas_needed_are_the_most_of_any_range(switch: str, rules: list[Plac
 
 def test_leaders_are_evicted_by_a_scheduler() -> None:
     web = RecordedWeb({f"POST {API}/schedulers": (200, "The scheduler is created.")})
-    assert told(web, "evict_leaders", 4) is None
+    assert reported(web, "evict_leaders", 4) is None
     assert web.bodies == [{"name": "evict-leader-scheduler", "store_id": 4}]
 
 
@@ -187,13 +187,13 @@ def test_an_eviction_that_is_under_way_is_no_failure(listed: Any, named: list[st
             f"GET {API}/schedulers": (200, named),
         }
     )
-    assert isinstance(told(web, "evict_leaders", 4), EvictionExisted) is is_done
+    assert isinstance(reported(web, "evict_leaders", 4), EvictionExisted) is is_done
 
 
 @pytest.mark.parametrize(("status", "is_done"), [(200, True), (404, True), (500, False)])
 def test_an_eviction_ends_or_has_ended(status: int, is_done: bool) -> None:
     web = RecordedWeb({f"DELETE {API}/schedulers/evict-leader-scheduler-4": (status, "")})
-    assert (told(web, "stop_evicting_leaders", 4) is None) is is_done
+    assert (reported(web, "stop_evicting_leaders", 4) is None) is is_done
 
 
 # ---- regions and keys
@@ -201,13 +201,13 @@ def test_an_eviction_ends_or_has_ended(status: int, is_done: bool) -> None:
 
 def test_regions_with_something_wrong_are_counted() -> None:
     web = RecordedWeb({f"GET {API}/regions/check/miss-peer": (200, {"count": 2, "regions": []})})
-    assert told(web, "count_regions", "miss-peer") == 2
+    assert reported(web, "count_regions", "miss-peer") == 2
 
 
 def test_keys_are_asked_for_by_prefix_in_base_64() -> None:
     answer = {"kvs": [{"key": "L3RvcG9sb2d5L3RpZGIvYTo0MDAwL3R0bA==", "value": "MQ=="}], "count": "1"}
     web = RecordedWeb({"POST http://pd.test/v3/kv/range": (200, answer)})
-    assert told(web, "get_keys", "/topology/tidb/") == {"/topology/tidb/a:4000/ttl": b"1"}
+    assert reported(web, "get_keys", "/topology/tidb/") == {"/topology/tidb/a:4000/ttl": b"1"}
     assert web.bodies == [{"key": "L3RvcG9sb2d5L3RpZGIv", "range_end": "L3RvcG9sb2d5L3RpZGIw"}]
 
 
@@ -216,4 +216,4 @@ def test_keys_are_asked_for_by_prefix_in_base_64() -> None:
 )
 def test_keys_that_cannot_be_read_are_a_failure(answer: Any) -> None:
     web = RecordedWeb({"POST http://pd.test/v3/kv/range": (200, answer)})
-    assert isinstance(told(web, "get_keys", "/topology/tidb/"), PdFailed)
+    assert isinstance(reported(web, "get_keys", "/topology/tidb/"), PdFailed)

@@ -64,7 +64,7 @@ def test_an_unmatched_store_is_there_without_metrics(reviewed: ReviewedSentences
     reviewed(gaps(found)["10.0.0.7:20160"])
 
 
-def test_leaving_stores_and_tiflash_are_listed_and_nobody_misses_their_metrics() -> None:
+def test_leaving_stores_and_tiflash_are_listed_and_their_metrics_are_not_required() -> None:
     world = MonitoredCluster().add(0.9).add(None, state=1, state_name="Offline")
     world.add(None, tc="flash", labels={"engine": "tiflash"})
     found = world.collected()
@@ -89,7 +89,7 @@ def test_a_tidb_server_is_there_while_it_holds_its_key() -> None:
     assert (seen["db-tidb-0"].store_id, seen["db-tidb-0"].engine, seen["db-tidb-0"].base) == (None, "", True)
 
 
-def test_a_tidb_server_that_does_not_tell_its_labels_makes_the_list_unusable_unless_it_is_a_base_pod(
+def test_a_tidb_server_that_does_not_report_its_labels_makes_the_list_unusable_unless_it_is_a_base_pod(
     reviewed: ReviewedSentences,
 ) -> None:
     world = MonitoredCluster().add(0.5, component="tidb").add_group("compute", 0.5, component="tidb")
@@ -112,7 +112,7 @@ def test_a_tidb_server_that_does_not_tell_its_labels_makes_the_list_unusable_unl
 )
 def test_without_a_list_of_stores_nothing_is_collected(status: int, body: bytes, code: str) -> None:
     world = MonitoredCluster().add(0.9)
-    world.pd.said["/pd/api/v1/stores"] = (status, body)
+    world.pd.stated["/pd/api/v1/stores"] = (status, body)
     found = in_virtual_time(world.collector().collect(Component.TIKV, at=NOW))
     assert isinstance(found, CannotCollect)
     assert found.code == code
@@ -225,7 +225,7 @@ def test_a_tidb_server_is_too_young_by_its_own_word() -> None:
     assert world.seen(Component.TIDB)["db-tidb-0"].quality == "too_young"
 
 
-def test_a_query_that_fails_leaves_its_amounts_missing_and_is_told() -> None:
+def test_a_query_that_fails_leaves_its_amounts_missing_and_is_reported() -> None:
     world = MonitoredCluster().add(0.9)
     body = json.dumps({"status": "error", "errorType": "bad_data", "error": "parse error"}).encode()
     world.prometheus.failing = Response(status=400, body=body)
@@ -371,7 +371,7 @@ def test_the_setting_of_pd_is_used_last(key: bytes | None) -> None:
 @pytest.mark.parametrize(
     "config", [{}, {"pd-server": {"metric-storage": ""}}, {"pd-server": {"metric-storage": "x y"}}]
 )
-def test_if_nobody_knows_prometheus_that_is_told(config: dict[str, object]) -> None:
+def test_an_unknown_prometheus_is_reported(config: dict[str, object]) -> None:
     world = MonitoredCluster().add(0.9)
     world.pd.config = dict(config)
     found = world.collected(prometheus="")

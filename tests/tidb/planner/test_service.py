@@ -157,7 +157,7 @@ def test_a_group_without_a_resource_type_is_an_error_of_the_world() -> None:
 )
 def test_without_pd_there_is_no_plan(status: int, body: bytes, code: str) -> None:
     world = MonitoredCluster().add(0.9)
-    world.pd.said["/pd/api/v1/stores"] = (status, body)
+    world.pd.stated["/pd/api/v1/stores"] = (status, body)
     assert error_of(world.answered(strategy())) == (500, code)
 
 

@@ -33,7 +33,7 @@ class ReportingCluster(AutoscaledCluster):
         self.run.run_until(parts.reconciler.run_all())
 
     @property
-    def said(self) -> dict[Ref, LastPlan]:
+    def stated(self) -> dict[Ref, LastPlan]:
         reply = self.server.world.ask("GET", URL)
         return read_last_plans(reply.body["data"]) if reply.status == 200 else {}
 
@@ -53,11 +53,11 @@ def test_what_was_done_and_what_was_held_is_found_there(world: ReportingCluster)
     parts = world.start()
     world.planner.says(group(1))
     world.passes(parts)
-    made = world.said[Ref(kind="tidbcluster", namespace="prod", name=AUTO)]
+    made = world.stated[Ref(kind="tidbcluster", namespace="prod", name=AUTO)]
     assert [outcome.result for outcome in made.outcomes] == [Result.DONE]
     world.planner.says(group(2))
     world.passes(parts)
-    held = world.said[Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")]
+    held = world.stated[Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")]
     assert [not_done.reason.code for not_done in held.not_done] == ["CoolingDown"]
 
 
@@ -80,9 +80,9 @@ def test_the_last_words_are_written_at_a_clean_end(world: ReportingCluster) -> N
     world.planner.says(group(2))
     world.passes(parts, after_s=1)
     autoscaler = Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")
-    assert world.said[autoscaler].not_done == ()
+    assert world.stated[autoscaler].not_done == ()
     world.run.run_until(parts.reporter.close())
-    assert [not_done.reason.code for not_done in world.said[autoscaler].not_done] == ["CoolingDown"]
+    assert [not_done.reason.code for not_done in world.stated[autoscaler].not_done] == ["CoolingDown"]
 
 
 def test_a_dry_run_keeps_none(world: ReportingCluster) -> None:
@@ -96,4 +96,4 @@ def test_a_dry_run_keeps_none(world: ReportingCluster) -> None:
 def test_a_single_pass_keeps_none(world: ReportingCluster) -> None:
     world.planner.says(group(1))
     world.once()
-    assert world.said == {}
+    assert world.stated == {}

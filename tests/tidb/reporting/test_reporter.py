@@ -66,14 +66,14 @@ class TestLimits:
         assert world.tc("db")["spec"]["tikv"]["replicas"] == 4
         assert world.condition("ScalingLimited") == ("True", "CountReached")
 
-    def test_within_them_nothing_is_said(self, world: AutoscaledCluster) -> None:
+    def test_within_them_nothing_is_reported(self, world: AutoscaledCluster) -> None:
         world.autoscaler().cluster().planner.says(group(3))
         world.once()
         assert world.condition("ScalingLimited") == ("False", "WithinLimits")
 
 
 @pytest.mark.parametrize("why", ["RegionsNotHealthy", "AnotherLeaves"])
-def test_whatever_blocks_a_removal_both_numbers_are_told(world: AutoscaledCluster, why: str) -> None:
+def test_whatever_blocks_a_removal_both_numbers_are_reported(world: AutoscaledCluster, why: str) -> None:
     world.autoscaler().cluster().planner.says(group(1))
     world.once()
     world.planner.says()
@@ -165,12 +165,12 @@ def logged(body: bytes, *, is_up: bool) -> Iterator[list[Any]]:
 
 class TestTheLog:
     def test_the_same_trouble_is_warned_of_once(self) -> None:
-        with logged(b"boom", is_up=True) as told:
-            assert [entry for entry in told if entry[0] != "debug"] == [("warning", "advice.missing")]
+        with logged(b"boom", is_up=True) as reported:
+            assert [entry for entry in reported if entry[0] != "debug"] == [("warning", "advice.missing")]
 
-    def test_of_a_cluster_that_comes_up_nobody_is_warned(self) -> None:
-        with logged(NO_PD, is_up=False) as told:
-            assert [entry for entry in told if entry[0] != "debug"] == [("info", "advice.missing")]
+    def test_of_a_cluster_that_starts_there_is_no_warning(self) -> None:
+        with logged(NO_PD, is_up=False) as reported:
+            assert [entry for entry in reported if entry[0] != "debug"] == [("info", "advice.missing")]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,9 @@ def test_one_is_one_instance(world: AutoscaledCluster) -> None:
     assert build_sentences(result) == [f"prod/as1 tikv: {AUTO} created with 1: 1 instance in a new group"]
 
 
-def test_what_two_reasons_say_alike_is_said_once() -> None:
+def test_what_two_reasons_share_is_reported_once() -> None:
     why = ("3 instances of the cluster instead of 2",) * 2
-    told = SimulatedDecision(at_s=0, component=Component.TIKV, kind="", what="raise", added=1, is_held=False, why=why)
-    assert format_decision(told)[-1] == why[0]
+    reported = SimulatedDecision(
+        at_s=0, component=Component.TIKV, kind="", what="raise", added=1, is_held=False, why=why
+    )
+    assert format_decision(reported)[-1] == why[0]

@@ -22,7 +22,7 @@ def test_plans_are_read_as_they_were_written():
     assert json.loads(write_plans(plans)) == [{**GROUP, "count": 2}]
 
 
-def test_groups_and_the_cluster_itself_are_told_apart():
+def test_groups_and_the_cluster_itself_are_distinguished():
     group, own = instance_of(tuple, read_plans(json.dumps([GROUP, OWN]).encode(), TIKV))
     assert (group.group, group.is_homogeneous) == ("pd-auto-scaling-tikv-small", False)
     assert (own.group, own.is_homogeneous) == ("default_homogeneous_tikv", True)

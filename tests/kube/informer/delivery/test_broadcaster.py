@@ -31,7 +31,7 @@ class CheckingListener:
 
     def __init__(self) -> None:
         self.known: dict[str, Widget] = {}
-        self.told: list[Change[Any]] = []
+        self.reported: list[Change[Any]] = []
         self.waits = False
         self.stops = False
 
@@ -60,7 +60,7 @@ class CheckingListener:
                 assert self.known.pop(name).metadata.uid == last.metadata.uid
             case _:
                 raise AssertionError(change)
-        self.told.append(change)
+        self.reported.append(change)
 
 
 class BroadcasterHarness:
@@ -97,7 +97,7 @@ class BroadcasterHarness:
             metadata = ObjectMeta(name=name, uid=last.metadata.uid, resource_version=str(self._version))
             self.updater.delete(Widget(metadata=metadata))
 
-    def tell(self, number: int, most: int) -> None:
+    def deliver(self, number: int, most: int) -> None:
         runner = self.feeds[number]
         try:
             while (outcome := runner.deliver_some(most)) is not None:
@@ -106,10 +106,10 @@ class BroadcasterHarness:
         except HandlerStopped:
             runner.start()
 
-    def tell_all(self) -> None:
+    def deliver_all(self) -> None:
         for number, runner in enumerate(self.feeds):
             while runner.has_work:
-                self.tell(number, 32)
+                self.deliver(number, 32)
 
 
 steps = st.lists(
@@ -127,67 +127,67 @@ steps = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(story=steps)
 def test_every_handler_comes_to_know_what_is_there_whatever_interrupts_it(story: list[tuple[str, Any, Any]]):
-    hall = BroadcasterHarness(3)
+    harness = BroadcasterHarness(3)
     for step, target, other in story:
         match step:
             case "put":
-                hall.put(target, other)
+                harness.put(target, other)
             case "delete":
-                hall.delete(target)
+                harness.delete(target)
             case "tell":
-                hall.tell(target, other)
+                harness.deliver(target, other)
             case "waits":
-                hall.listeners[target].waits = other
+                harness.listeners[target].waits = other
             case "stops":
-                hall.listeners[target].stops = True
-    hall.tell_all()
-    there = {cached.metadata.name: cached for cached in hall.cache.list()}
-    for listener, runner in zip(hall.listeners, hall.feeds, strict=True):
+                harness.listeners[target].stops = True
+    harness.deliver_all()
+    there = {cached.metadata.name: cached for cached in harness.cache.list()}
+    for listener, runner in zip(harness.listeners, harness.feeds, strict=True):
         assert listener.known == there
         assert runner.pending == 0
         assert runner.has_synced
 
 
-def test_a_handler_that_is_told_everything_in_one_go_to_the_last_call_is_in_sync():
-    hall = BroadcasterHarness(1)
+def test_a_handler_that_receives_everything_at_once_to_the_last_call_is_in_sync():
+    harness = BroadcasterHarness(1)
     for number in range(CALLS_AT_ONCE):
-        hall.put(f"w{number}")
-    hall.tell(0, CALLS_AT_ONCE)
-    assert len(hall.listeners[0].told) == CALLS_AT_ONCE
-    assert hall.feeds[0].has_synced
+        harness.put(f"w{number}")
+    harness.deliver(0, CALLS_AT_ONCE)
+    assert len(harness.listeners[0].reported) == CALLS_AT_ONCE
+    assert harness.feeds[0].has_synced
 
 
-def test_handlers_that_keep_step_are_told_the_very_same_changes():
-    hall = BroadcasterHarness(2)
-    hall.tell_all()
-    hall.put("a")
-    hall.put("b")
-    hall.tell_all()
-    first, second = (listener.told for listener in hall.listeners)
+def test_handlers_that_keep_step_receive_the_very_same_changes():
+    harness = BroadcasterHarness(2)
+    harness.deliver_all()
+    harness.put("a")
+    harness.put("b")
+    harness.deliver_all()
+    first, second = (listener.reported for listener in harness.listeners)
     assert [change.key.name for change in first] == ["a", "b"]
     assert all(change is other for change, other in zip(first, second, strict=True))
 
 
-def test_one_that_was_told_first_hears_of_what_came_between_and_the_other_only_of_the_end():
-    hall = BroadcasterHarness(2)
-    hall.tell_all()
-    hall.put("a")
-    hall.tell(0, 32)
-    hall.put("a")
-    hall.tell_all()
-    assert [type(change) for change in hall.listeners[0].told] == [Added, Updated]
-    assert [type(change) for change in hall.listeners[1].told] == [Added]
+def test_one_that_is_first_receives_every_change_and_the_other_only_the_last():
+    harness = BroadcasterHarness(2)
+    harness.deliver_all()
+    harness.put("a")
+    harness.deliver(0, 32)
+    harness.put("a")
+    harness.deliver_all()
+    assert [type(change) for change in harness.listeners[0].reported] == [Added, Updated]
+    assert [type(change) for change in harness.listeners[1].reported] == [Added]
 
 
-def test_what_interrupts_a_handler_is_told_again_and_the_rest_after_it():
-    hall = BroadcasterHarness(2)
-    hall.tell_all()
+def test_what_interrupts_a_handler_is_reported_again_and_the_rest_after_it():
+    harness = BroadcasterHarness(2)
+    harness.deliver_all()
     for name in "abc":
-        hall.put(name)
-    hall.listeners[0].stops = True
-    hall.tell(0, 32)
-    assert hall.feeds[0].pending == 3
-    hall.delete("b")
-    hall.tell_all()
-    assert [change.key.name for change in hall.listeners[0].told] == ["a", "c"]
-    assert [change.key.name for change in hall.listeners[1].told] == ["a", "c"]
+        harness.put(name)
+    harness.listeners[0].stops = True
+    harness.deliver(0, 32)
+    assert harness.feeds[0].pending == 3
+    harness.delete("b")
+    harness.deliver_all()
+    assert [change.key.name for change in harness.listeners[0].reported] == ["a", "c"]
+    assert [change.key.name for change in harness.listeners[1].reported] == ["a", "c"]

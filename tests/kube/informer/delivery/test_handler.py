@@ -30,7 +30,7 @@ def bad(version: str, *, uid: str = "u") -> BadObject:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "reported"),
     [
         (None, None, ()),
         (None, good("1"), (Added(new=good("1")),)),
@@ -48,11 +48,11 @@ def bad(version: str, *, uid: str = "u") -> BadObject:
         (bad("1"), good("2", uid="v"), (UnreadableDeleted(bad=bad("1")), Added(new=good("2", uid="v")))),
     ],
 )
-def test_what_is_told_follows_from_two_states(before: Any, after: Any, told: tuple[Any, ...]):
-    assert list_changes(before, after) == told
+def test_what_is_reported_follows_from_two_states(before: Any, after: Any, reported: tuple[Any, ...]):
+    assert list_changes(before, after) == reported
 
 
-def test_a_deletion_that_was_seen_tells_the_last_state():
+def test_a_deletion_that_was_seen_has_the_last_state():
     seen = Deletion(last=good("3"), is_inferred=False)
     assert list_changes(good("1"), None, seen) == (Deleted(last=good("3")),)
 
@@ -68,18 +68,18 @@ class GatedHandler:
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
-        self.told: list[Change[Any]] = []
+        self.reported: list[Change[Any]] = []
 
     async def __call__(self, change: Change[Any]) -> None:
         await self.gate.wait()
-        self.told.append(change)
+        self.reported.append(change)
 
     @property
     def story(self) -> list[tuple[str, str]]:
-        return [(type(change).__name__, change.key.name) for change in self.told]
+        return [(type(change).__name__, change.key.name) for change in self.reported]
 
 
-def test_a_slow_handler_skips_versions_and_delays_nobody():
+def test_a_slow_handler_skips_versions_and_delays_no_other():
     with WidgetCluster() as world:
         slow, quick = GatedHandler(), list[Any]()
         informer = world.running()
@@ -92,12 +92,12 @@ def test_a_slow_handler_skips_versions_and_delays_nobody():
         slow.gate.set()
         world.run.settle()
         assert slow.story == [("Added", "a"), ("Updated", "a")]
-        added, updated = instance_of(Added, slow.told[0]), instance_of(Updated, slow.told[1])
+        added, updated = instance_of(Added, slow.reported[0]), instance_of(Updated, slow.reported[1])
         assert updated.new.spec.size == 9
         assert updated.old is added.new
 
 
-def test_what_came_and_went_unheard_of_takes_no_memory_and_is_not_told():
+def test_what_came_and_went_unheard_of_takes_no_memory_and_is_not_reported():
     with WidgetCluster() as world:
         slow = GatedHandler()
         informer = world.running()
@@ -141,10 +141,10 @@ def test_a_handler_of_an_empty_world_is_in_sync_after_the_first_list():
 
 @pytest.mark.parametrize("error", [RuntimeError("a bug"), asyncio.CancelledError()])
 def test_a_handler_that_raises_is_counted_and_hears_the_next_change(error: Any):
-    told: list[str] = []
+    reported: list[str] = []
 
     def failing(change: Change[Any]) -> None:
-        told.append(change.key.name)
+        reported.append(change.key.name)
         raise error
 
     with WidgetCluster() as world:
@@ -153,7 +153,7 @@ def test_a_handler_that_raises_is_counted_and_hears_the_next_change(error: Any):
         for name in "abc":
             world.put(name)
         world.run.settle()
-        assert told == ["a", "b", "c"]
+        assert reported == ["a", "b", "c"]
         assert runner.failures == 3
         assert informer.status.handlers[0].failures == 3
 
@@ -168,9 +168,9 @@ def test_handlers_have_names_of_their_own():
 
 def test_an_informer_that_was_stopped_goes_on_where_its_handlers_were():
     with WidgetCluster() as world:
-        told: list[Any] = []
+        reported: list[Any] = []
         informer = world.informer()
-        informer.add_handler(told.append, name="all")
+        informer.add_handler(reported.append, name="all")
         world.put("a")
         world.put("b")
         first = world.run.spawn(informer.run())
@@ -182,19 +182,19 @@ def test_an_informer_that_was_stopped_goes_on_where_its_handlers_were():
         world.put("c")
         world.run.spawn(informer.run())
         world.run.advance_by(1)
-        assert [(type(change), change.key.name) for change in told[2:]] == [(Added, "c"), (Deleted, "a")]
-        assert told[-1].is_inferred
+        assert [(type(change), change.key.name) for change in reported[2:]] == [(Added, "c"), (Deleted, "a")]
+        assert reported[-1].is_inferred
 
 
 @pytest.mark.parametrize("lists_are_bare", [True, False])
 @pytest.mark.parametrize("keep_raw", [True, False])
-def test_a_list_that_holds_nothing_new_tells_nothing(lists_are_bare: bool, keep_raw: bool):
+def test_a_list_without_changes_causes_no_calls(lists_are_bare: bool, keep_raw: bool):
     with WidgetCluster() as world:
         world.line.lists_are_bare = lists_are_bare
         world.put("listed")
-        told: list[Any] = []
+        reported: list[Any] = []
         informer = world.running(keep_raw=keep_raw)
-        informer.add_handler(told.append, name="all")
+        informer.add_handler(reported.append, name="all")
         world.put("watched")
         world.run.settle()
         world.compact()
@@ -202,7 +202,7 @@ def test_a_list_that_holds_nothing_new_tells_nothing(lists_are_bare: bool, keep_
         world.line.replies.append(status_reply(410))
         world.run.advance_by(60)
         assert informer.status.relists == 1
-        assert [(type(change), change.key.name) for change in told] == [(Added, "listed"), (Added, "watched")]
+        assert [(type(change), change.key.name) for change in reported] == [(Added, "listed"), (Added, "watched")]
 
 
 @pytest.mark.parametrize("lists_are_bare", [True, False])
@@ -221,7 +221,7 @@ def test_objects_look_the_same_however_they_came(lists_are_bare: bool, keep_raw:
             assert listed.keys() == watched.keys() == {"metadata", "spec"}
 
 
-def test_a_change_whose_handler_was_cancelled_in_the_middle_is_told_again():
+def test_a_change_whose_handler_was_cancelled_in_the_middle_is_reported_again():
     with WidgetCluster() as world:
         begun: list[Change[Any]] = []
         slow = GatedHandler()
@@ -238,14 +238,14 @@ def test_a_change_whose_handler_was_cancelled_in_the_middle_is_told_again():
         world.run.settle()
         first.cancel()
         world.run.settle()
-        assert slow.told == []
+        assert slow.reported == []
         assert runner.pending == 1
         world.delete("a")
         slow.gate.set()
         world.run.spawn(informer.run())
         world.run.advance_by(1)
         assert slow.story == [("Added", "a"), ("Deleted", "a")], "it may have acted on what it half heard"
-        assert begun == [slow.told[0], *slow.told]
+        assert begun == [slow.reported[0], *slow.reported]
         assert runner.pending == 0
 
 

@@ -80,17 +80,17 @@ def test_a_page_is_put_into_the_cache_in_portions():
 
 
 def test_others_have_a_turn_between_reading_a_page_and_putting_it_into_the_cache(monkeypatch: pytest.MonkeyPatch):
-    told: list[str] = []
+    reported: list[str] = []
 
     class Telling(ListReader[Any]):
         def read_portions(self, **sizes: int) -> Any:
             for portion in super().read_portions(**sizes):
-                told.append("read")
+                reported.append("read")
                 yield portion
 
     async def others(informer: Informer[Any]) -> None:
         while not len(informer.cache):
-            told.append("others")
+            reported.append("others")
             await asyncio.sleep(0)
 
     monkeypatch.setattr(lister, "ListReader", Telling)
@@ -98,7 +98,7 @@ def test_others_have_a_turn_between_reading_a_page_and_putting_it_into_the_cache
         informer = informer_of(world, FloodingTransport([item(number) for number in range(100)]))
         world.run.spawn(informer.run())
         world.run.run_until(others(informer))
-    assert told[-2:] == ["read", "others"]
+    assert reported[-2:] == ["read", "others"]
 
 
 def test_a_burst_of_events_is_read_in_portions():
@@ -112,16 +112,16 @@ def test_a_burst_of_events_is_read_in_portions():
 
 def test_a_handler_that_never_waits_lets_others_run():
     with WidgetCluster() as world:
-        told: list[Any] = []
+        reported: list[Any] = []
         informer = informer_of(world, FloodingTransport([item(number) for number in range(1000)]))
-        informer.add_handler(told.append, name="all")
+        informer.add_handler(reported.append, name="all")
         world.run.spawn(informer.run())
 
         async def greatest() -> int:
             most, before = 0, 0
             while before < 1000:
                 await asyncio.sleep(0)
-                most, before = max(most, len(told) - before), len(told)
+                most, before = max(most, len(reported) - before), len(reported)
             return most
 
         assert world.run.run_until(greatest()) <= 32

@@ -42,7 +42,7 @@ def test_a_watch_goes_on_from_the_list_with_bookmarks_for_some_minutes():
         assert len(world.line.lists) == 1
 
 
-def test_where_nobody_wants_bookmarks_a_quiet_watch_stays_open_and_still_hears():
+def test_without_bookmarks_a_quiet_watch_stays_open_and_still_hears():
     week_s = 7 * 86_400
     quiet = InformerSettings(
         shortest_watch_s=week_s, longest_watch_s=week_s, wants_bookmarks=False, silence_s=week_s + 1
@@ -115,7 +115,7 @@ def test_pages_that_expire_on_the_way_are_listed_from_the_start(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("code", [401, 403, 429, 500, 503])
-def test_a_refusal_keeps_the_cache_is_told_once_and_does_not_mean_listing_again(code: int):
+def test_a_refusal_keeps_the_cache_is_reported_once_and_does_not_mean_listing_again(code: int):
     with WidgetCluster() as world, capture_logs() as logs:
         world.put("a")
         informer = world.running()
@@ -129,8 +129,8 @@ def test_a_refusal_keeps_the_cache_is_told_once_and_does_not_mean_listing_again(
         assert known(informer) == world.truth()
         assert informer.status.trouble == ""
         assert informer.status.relists == 0
-        told = [entry["problem"] for entry in logs if entry["event"] == "informer.trouble"]
-        assert len([problem for problem in told if "not now" in problem]) == 1
+        reported = [entry["problem"] for entry in logs if entry["event"] == "informer.trouble"]
+        assert len([problem for problem in reported if "not now" in problem]) == 1
 
 
 def test_failures_are_tried_again_slower_and_slower():
@@ -242,7 +242,7 @@ def test_a_frame_that_cannot_be_read_means_listing_again_but_not_all_the_time():
 
 
 @pytest.mark.parametrize("kind", ["BOOKMARK", "ADDED"])
-def test_a_watch_that_tells_of_an_older_version_means_listing_again(kind: str):
+def test_a_watch_that_sends_an_older_version_means_listing_again(kind: str):
     with WidgetCluster() as world:
         informer = world.running()
         world.put("a")

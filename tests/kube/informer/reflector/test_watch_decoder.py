@@ -48,7 +48,7 @@ def test_frames_do_not_depend_on_where_chunks_are_cut(frames: list[bytes], cuts:
     assert got == frames
 
 
-def test_a_frame_that_is_not_ended_is_not_told():
+def test_a_frame_that_is_not_ended_is_not_reported():
     splitter = FrameSplitter()
     assert splitter.feed(b'{"a":1}\n{"b"') == [b'{"a":1}']
     assert splitter.feed(b":2}\n\n  \n") == [b'{"b":2}']

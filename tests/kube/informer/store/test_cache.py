@@ -87,7 +87,7 @@ def test_an_index_added_late_knows_what_is_there():
 
 
 @pytest.mark.parametrize("keys_of", [lambda _one: 1 / 0, lambda _one: [[]], lambda _one: 5])
-def test_an_index_function_that_fails_is_told_once_and_leaves_the_object_out(keys_of: Any):
+def test_an_index_function_that_fails_is_reported_once_and_leaves_the_object_out(keys_of: Any):
     cache: WritableCache[Widget] = WritableCache()
     cache.add_index("odd", keys_of)
     with capture_logs() as logs:
@@ -98,7 +98,7 @@ def test_an_index_function_that_fails_is_told_once_and_leaves_the_object_out(key
     assert cache.list_by_index("odd", 5) == ()
 
 
-def test_an_index_that_nobody_added_is_named():
+def test_a_missing_index_is_named():
     with pytest.raises(InvalidInput, match="'nodes'"):
         filled().list_by_index("nodes", "n")
 

@@ -120,10 +120,10 @@ def test_a_bookmark_never_moves_the_position_back():
 @pytest.mark.parametrize("kind", ["update", "delete", "advance_to"])
 def test_what_is_older_than_where_the_watch_stands_is_suspect(kind: str):
     updated = UpdatedCache(version="10")
-    tell = getattr(updated.updater, kind)
-    tell("10" if kind == "advance_to" else widget("a", "10"))
+    apply_update = getattr(updated.updater, kind)
+    apply_update("10" if kind == "advance_to" else widget("a", "10"))
     assert not updated.updater.is_suspect
-    tell("9" if kind == "advance_to" else widget("a", "9"))
+    apply_update("9" if kind == "advance_to" else widget("a", "9"))
     assert updated.updater.is_suspect
     updated.list(version="9")
     assert not updated.updater.is_suspect
@@ -137,7 +137,7 @@ def test_versions_that_are_no_numbers_are_taken_as_they_come():
     assert updated.updater.position == "q"
 
 
-def test_a_deletion_told_with_an_unreadable_object_is_a_deletion():
+def test_a_deletion_delivered_with_an_unreadable_object_is_a_deletion():
     updated = UpdatedCache(widget("a", "1"))
     updated.updater.delete(BadObject(kind="Widget", problem="odd", name="a", resource_version="11"))
     assert updated.cache.get_state(Key("", "a")) is None

@@ -44,7 +44,7 @@ def test_followers_do_not_wait_for_each_other():
     assert (len(changed_keys(one)), len(changed_keys(other))) == (0, 1)
 
 
-def test_a_trail_that_nobody_reads_stays_small_and_then_everything_is_looked_at():
+def test_an_unread_trail_stays_small_and_then_everything_is_looked_at():
     trail = ChangedKeys(most=2)
     trail.clear()
     for name in "abc":

@@ -123,10 +123,10 @@ def in_world(
     *,
     limits: HistoryLimits | None = None,
 ) -> T:
-    async def told(clock: VirtualClock) -> T:
+    async def reported(clock: VirtualClock) -> T:
         return await story(AdmissionHarness(clock, driver, limits))
 
-    return run_virtual(told)
+    return run_virtual(reported)
 
 
 def refused(story: Callable[[AdmissionHarness], Awaitable[Any]]) -> Json:

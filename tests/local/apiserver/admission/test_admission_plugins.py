@@ -61,8 +61,8 @@ class TestServiceAccounts:
     def test_a_name_to_be_generated_is_shown_as_it_was_sent(self):
         made = pod(serviceAccountName="nosuch")
         made["metadata"] = {"generateName": "dq-7b8bffdf6c-", "namespace": "ns"}
-        told = 'pods "dq-7b8bffdf6c-" is forbidden: error looking up service account ns/nosuch'
-        assert refusal(made)["message"] == f'{told}: serviceaccount "nosuch" not found'
+        reported = 'pods "dq-7b8bffdf6c-" is forbidden: error looking up service account ns/nosuch'
+        assert refusal(made)["message"] == f'{reported}: serviceaccount "nosuch" not found'
 
     def test_an_account_may_decline_the_token_and_brings_its_pull_secrets(self):
         account = an("v1", "ServiceAccount", "quiet")
@@ -96,19 +96,19 @@ class TestPriorities:
         assert (spec["priorityClassName"], spec["priority"], spec["preemptionPolicy"]) == ("usual", 7, "Never")
 
     def test_a_priority_beside_a_class_must_be_that_of_the_class(self):
-        told = "the integer value of priority (5) must not be provided in pod spec; priority admission controller"
+        reported = "the integer value of priority (5) must not be provided in pod spec; priority admission controller"
         message = refusal(pod(priorityClassName="high", priority=5), priority_class("high", 9))["message"]
-        assert message == f'pods "p" is forbidden: {told} computed 9 from the given PriorityClass name'
+        assert message == f'pods "p" is forbidden: {reported} computed 9 from the given PriorityClass name'
 
     def test_a_preemption_policy_beside_a_class_must_be_that_of_the_class(self):
-        told = "the string value of PreemptionPolicy (Never) must not be provided in pod spec"
+        reported = "the string value of PreemptionPolicy (Never) must not be provided in pod spec"
         message = refusal(pod(priorityClassName="high", preemptionPolicy="Never"), priority_class("high", 9))["message"]
-        assert told in message
+        assert reported in message
 
     def test_there_is_one_default_class(self):
         first, second = (priority_class(name, 1, globalDefault=True) for name in ("one", "two"))
-        told = "PriorityClass one is already marked as default. Only one default can exist"
-        assert refusal(second, first)["message"] == f'priorityclasses.scheduling.k8s.io "two" is forbidden: {told}'
+        reported = "PriorityClass one is already marked as default. Only one default can exist"
+        assert refusal(second, first)["message"] == f'priorityclasses.scheduling.k8s.io "two" is forbidden: {reported}'
 
     def test_the_default_class_may_be_written_again(self):
         first = priority_class("one", 1, globalDefault=True)
@@ -176,9 +176,9 @@ class TestTolerations:
     def test_a_pod_that_tolerates_everything_gets_nothing(self):
         assert len(created(pod(tolerations=[{"operator": "Exists"}]))["spec"]["tolerations"]) == 1
 
-    def test_what_is_said_about_one_taint_leaves_the_other_open(self):
-        said = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
-        keys = [toleration["key"] for toleration in created(pod(tolerations=[said]))["spec"]["tolerations"]]
+    def test_what_is_given_for_one_taint_leaves_the_other_open(self):
+        stated = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
+        keys = [toleration["key"] for toleration in created(pod(tolerations=[stated]))["spec"]["tolerations"]]
         assert keys == ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]
 
 

@@ -25,7 +25,7 @@ def refusal_of_pod(made: Json, *limits: Json) -> str:
 
 
 @pytest.mark.parametrize(
-    ("made", "limit", "told"),
+    ("made", "limit", "reported"),
     [
         (pod(), {"min": {"cpu": "1"}}, "minimum cpu usage per Container is 1.  No request is specified"),
         (
@@ -60,15 +60,15 @@ def refusal_of_pod(made: Json, *limits: Json) -> str:
         ),
     ],
 )
-def test_a_container_outside_the_bounds_is_refused(made: Json, limit: Json, told: str):
-    assert find_pod_problems(default(made), [{"type": "Container", **limit}]) == [told]
+def test_a_container_outside_the_bounds_is_refused(made: Json, limit: Json, reported: str):
+    assert find_pod_problems(default(made), [{"type": "Container", **limit}]) == [reported]
 
 
 def test_the_bounds_of_a_pod_are_compared_with_its_sum():
     two = pod(requests={"cpu": "1"}, limits={"cpu": "1"})
     two["spec"]["containers"].append({**two["spec"]["containers"][0], "name": "d"})
-    told = refusal_of_pod(two, {"type": "Pod", "max": {"cpu": "1500m"}})
-    assert told == "maximum cpu usage per Pod is 1500m, but limit is 2"
+    reported = refusal_of_pod(two, {"type": "Pod", "max": {"cpu": "1500m"}})
+    assert reported == "maximum cpu usage per Pod is 1500m, but limit is 2"
 
 
 def test_of_init_containers_the_largest_counts_for_a_pod():
@@ -95,8 +95,8 @@ def test_a_claim_is_held_to_the_storage_bounds_also_when_it_grows():
         await world.create(claim("1Gi"))
         await world.update(claim("3Gi"))
 
-    told = 'persistentvolumeclaims "data" is forbidden: maximum storage usage per PersistentVolumeClaim is 2Gi'
-    assert refused(story)["message"] == f"{told}, but request is 3Gi"
+    reported = 'persistentvolumeclaims "data" is forbidden: maximum storage usage per PersistentVolumeClaim is 2Gi'
+    assert refused(story)["message"] == f"{reported}, but request is 3Gi"
 
 
 def test_what_a_container_says_is_kept_and_the_note_names_only_what_was_filled():

@@ -96,7 +96,7 @@ def test_what_was_applied_is_there(spec: dict[str, Any]) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(_SPECS, _SPECS)
-def test_applying_nothing_removes_exactly_what_nobody_else_owns(obj: dict[str, Any], other: dict[str, Any]) -> None:
+def test_applying_nothing_removes_exactly_what_has_no_other_owner(obj: dict[str, Any], other: dict[str, Any]) -> None:
     alone = _apply(None, obj, "one")
     both = _apply(alone, other, "two")
     left = _apply(both, None, "two")

@@ -43,7 +43,7 @@ def _created(data: dict[str, str], manager: str = "golden", **metadata: Any) -> 
     return _stored(endpoint("v1", "ConfigMap").update(None, _config_map(data, **metadata), manager=manager, now=NOW))
 
 
-def test_identity_and_book_keeping_belong_to_nobody() -> None:
+def test_identity_and_book_keeping_have_no_owner() -> None:
     created = _created({"x": "1"}, uid="u", resourceVersion="5", generation=3, namespace="n", selfLink="s")
     assert _owners(created) == {"golden": {"f:data": {".": {}, "f:x": {}}}}
 
@@ -180,7 +180,7 @@ def test_conflicts_with_several_managers_are_listed_by_manager() -> None:
     )
 
 
-def test_problems_of_a_configuration_are_told_together() -> None:
+def test_problems_of_a_configuration_are_reported_together() -> None:
     body = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -105,7 +105,7 @@ def test_a_token_of_an_account_that_was_made_anew_is_refused():
     assert refusal(door, token) == message
 
 
-def test_a_token_for_somebody_else_is_refused():
+def test_a_token_for_another_audience_is_refused():
     door = AuthenticatorHarness()
     assert refused(door, door.token(audiences=["vault"]))
     assert door.enter(door.token(audiences=["vault", AUDIENCE])).uid == "uid-1"

@@ -40,7 +40,7 @@ def test_a_master_acts_as_anybody():
     )
 
 
-def test_without_the_right_nobody_acts_as_a_user():
+def test_impersonation_needs_the_permission():
     assert refusal_text(door_of_eve(), impersonate_user="bob") == (
         'users "bob" is forbidden: User "eve" cannot impersonate resource "users" in API group "" at the cluster scope'
     )
@@ -97,6 +97,6 @@ def test_groups_alone_are_no_identity(header: str):
     assert "without impersonating a user" in refusal_text(door_of_eve(), **{header: "x"})
 
 
-def test_without_an_authorizer_nobody_acts_as_somebody_else():
+def test_impersonation_needs_an_authorizer():
     door = AuthenticatorHarness({"eve": EVE})
     assert refusal_text(door, impersonate_user="bob").startswith('users "bob" is forbidden')

@@ -133,7 +133,7 @@ def test_the_reason_names_binding_role_and_subject(bound: dict, user: User, reas
     assert world.authorizer.decide(wish(user, "get", "pods", namespace="default")).reason == reason
 
 
-def test_a_service_account_without_namespace_is_nobody_in_a_cluster_binding():
+def test_a_service_account_without_namespace_matches_no_user_in_a_cluster_binding():
     world = AuthorizerHarness(
         cluster_role("cr", rule("get", "pods")), cluster_binding("b", "ClusterRole/cr", "ServiceAccount sa")
     )
@@ -148,7 +148,7 @@ def test_a_user_named_like_a_group_is_not_the_group():
     assert not world.allows(User(name="Group dev"), "get", "pods")
 
 
-def test_a_binding_whose_role_is_gone_is_told_in_the_reason():
+def test_a_binding_whose_role_is_gone_is_reported_in_the_reason():
     world = AuthorizerHarness(
         cluster_binding("b", "ClusterRole/gone", "User bob"),
         binding("b", "Role/gone", "Group dev"),

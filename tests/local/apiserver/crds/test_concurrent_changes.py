@@ -88,7 +88,7 @@ def test_of_two_definitions_that_want_one_kind_at_once_one_gets_it(world: ApiSer
 
 
 @pytest.mark.parametrize("other", [f"{CRDS}/widgets.ex.com", WIDGETS, f"{WIDGETS}/w7"])
-def test_a_definition_goes_while_somebody_else_deletes_too(world: ApiServerHarness, other: str):
+def test_a_definition_goes_while_another_client_deletes_too(world: ApiServerHarness, other: str):
     with_widgets(world, 20)
     replies = together(world, request("DELETE", f"{CRDS}/widgets.ex.com"), request("DELETE", other))
     assert replies[0].status == 200

@@ -80,7 +80,7 @@ def test_an_old_hash_leads_to_the_new_document():
     assert dict(found.headers)["Location"] == INDEX["apis/apps/v1"]["serverRelativeURL"]
 
 
-def test_a_client_that_has_the_document_is_told_so():
+def test_a_client_that_has_the_document_is_reported():
     tag = dict(ask(SERVER, "/openapi/v3/api/v1").headers)["Etag"]
     assert ask(SERVER, "/openapi/v3/api/v1", If_None_Match=tag).status == 304
 

@@ -231,7 +231,7 @@ def test_a_single_check_and_an_unknown_one():
     assert ask(SERVER, "/livez/shutdown").status == 404
 
 
-def test_excluded_checks_are_said_to_be_and_unknown_ones_too():
+def test_excluded_checks_are_named_and_unknown_ones_too():
     found = ask(SERVER, "/livez?verbose&exclude=etcd&exclude=nosuch")
     assert isinstance(found.body, bytes)
     lines = found.body.decode().splitlines()

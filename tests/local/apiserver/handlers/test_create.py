@@ -68,7 +68,7 @@ def test_a_generated_name_that_is_taken_is_tried_again(
     assert world.made(maps, {"metadata": {"generateName": "gen-"}})["metadata"]["name"] == "gen-bbbbb"
 
 
-def test_after_eight_taken_names_the_client_is_told(
+def test_after_eight_taken_names_the_client_is_reported(
     world: ApiServerHarness, maps: str, monkeypatch: pytest.MonkeyPatch
 ):
     world.made(maps, config_map("gen-aaaaa"))
@@ -128,8 +128,11 @@ def test_unknown_and_repeated_fields_are_warnings(world: ApiServerHarness, maps:
 
 def test_strict_validation_refuses_them(world: ApiServerHarness, maps: str):
     reply = world.ask("POST", f"{maps}?fieldValidation=Strict", b'{"metadata":{"name":"a"},"foo":1,"foo":2}')
-    said = 'strict decoding error: duplicate field "foo", unknown field "foo"'
-    assert (reply.status, reply.message) == (400, f'ConfigMap in version "v1" cannot be handled as a ConfigMap: {said}')
+    stated = 'strict decoding error: duplicate field "foo", unknown field "foo"'
+    assert (reply.status, reply.message) == (
+        400,
+        f'ConfigMap in version "v1" cannot be handled as a ConfigMap: {stated}',
+    )
 
 
 def test_yaml_is_read_with_its_last_key_winning(world: ApiServerHarness, maps: str):
@@ -172,7 +175,7 @@ def test_another_kind_than_the_urls_is_refused(world: ApiServerHarness, maps: st
     assert (reply.status, reply.message) == (400, message)
 
 
-def test_a_content_type_nobody_knows_is_refused(world: ApiServerHarness, maps: str):
+def test_an_unknown_content_type_is_refused(world: ApiServerHarness, maps: str):
     assert world.ask("POST", maps, b"x", content="text/plain").status == 415
 
 
@@ -200,7 +203,7 @@ def test_a_job_selects_its_pods_by_its_uid(world: ApiServerHarness):
     assert made["metadata"]["labels"]["batch.kubernetes.io/job-name"] == "j"
 
 
-def test_an_invalid_object_is_told_every_error(world: ApiServerHarness):
+def test_an_invalid_object_is_reported_every_error(world: ApiServerHarness):
     world.namespace()
     sent = deployment(replicas=-1)
     del sent["spec"]["selector"]

@@ -25,7 +25,7 @@ def maps(world: ApiServerHarness) -> str:
     return f"{world.namespace()}/configmaps"
 
 
-def test_an_object_that_is_gone_is_told_by_a_status(world: ApiServerHarness, maps: str):
+def test_an_object_that_is_gone_is_reported_by_a_status(world: ApiServerHarness, maps: str):
     uid = world.made(maps, config_map())["metadata"]["uid"]
     reply = world.ask("DELETE", f"{maps}/a")
     assert (reply.status, reply.body["status"]) == (200, "Success")
@@ -44,7 +44,7 @@ def test_a_finalizer_holds_the_object_and_its_removal_lets_it_go(world: ApiServe
     assert world.ask("GET", f"{maps}/a").status == 404
 
 
-def test_nobody_takes_a_deletion_back(world: ApiServerHarness, maps: str):
+def test_a_deletion_cannot_be_taken_back(world: ApiServerHarness, maps: str):
     world.made(maps, config_map(metadata={"finalizers": ["ex.com/hold"]}))
     world.ask("DELETE", f"{maps}/a")
     reply = world.ask("PATCH", f"{maps}/a", {"metadata": {"deletionTimestamp": None}}, content=MERGE)

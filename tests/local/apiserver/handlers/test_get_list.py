@@ -53,7 +53,7 @@ def test_pages_go_on_where_the_last_one_ended_at_the_same_revision(world: ApiSer
     assert second["metadata"] == {"resourceVersion": first["metadata"]["resourceVersion"]}
 
 
-def test_with_a_selector_nobody_counts_what_remains(world: ApiServerHarness, maps: str):
+def test_with_a_selector_the_remaining_items_are_not_counted(world: ApiServerHarness, maps: str):
     metadata = world.ask("GET", f"{maps}?limit=1&labelSelector=even%3Dtrue").body["metadata"]
     assert "continue" in metadata
     assert "remainingItemCount" not in metadata

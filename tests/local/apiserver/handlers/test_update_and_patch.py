@@ -110,7 +110,7 @@ def test_times_are_kept_in_utc(world: ApiServerHarness):
     )
 
 
-def test_somebody_who_wrote_in_between_makes_an_unconditional_write_try_again(
+def test_a_write_in_between_makes_an_unconditional_write_try_again(
     world: ApiServerHarness, maps: str, monkeypatch: pytest.MonkeyPatch
 ):
     world.made(maps, config_map(data={"x": "0"}))

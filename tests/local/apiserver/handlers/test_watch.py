@@ -26,7 +26,7 @@ def test_a_watch_without_a_revision_begins_with_the_present_state(world: ApiServ
     assert watching.story == [("ADDED", "a"), ("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "b")]
 
 
-def test_a_watch_from_a_revision_tells_what_came_after_it(world: ApiServerHarness, maps: str):
+def test_a_watch_from_a_revision_sends_what_came_after_it(world: ApiServerHarness, maps: str):
     seen = world.made(maps, config_map("a"))["metadata"]["resourceVersion"]
     world.made(maps, config_map("b"))
     assert world.watch(f"{maps}?watch=1&resourceVersion={seen}").story == [("ADDED", "b")]
@@ -70,7 +70,7 @@ def test_bookmarks_come_once_a_minute_and_before_the_end(world: ApiServerHarness
     }
 
 
-def test_nobody_gets_bookmarks_unasked(world: ApiServerHarness, maps: str):
+def test_bookmarks_are_sent_on_request_only(world: ApiServerHarness, maps: str):
     watching = world.watch(f"{maps}?watch=1&timeoutSeconds=125")
     world.run.advance_by(200)
     assert watching.lines == []
@@ -84,7 +84,7 @@ def test_a_streamed_list_ends_with_a_marked_bookmark(world: ApiServerHarness, ma
     assert events[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-def test_without_initial_events_only_what_is_new_is_told(world: ApiServerHarness, maps: str):
+def test_without_initial_events_only_what_is_new_is_reported(world: ApiServerHarness, maps: str):
     world.made(maps, config_map("a"))
     watching = world.watch(f"{maps}?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan")
     world.made(maps, config_map("b"))

@@ -121,7 +121,7 @@ def test_new_finalizers_go_first() -> None:
     assert outcome.value["metadata"] == _recordings()["patch-036"]["response"]["metadata"]
 
 
-def test_unknown_fields_of_an_operation_are_told() -> None:
+def test_unknown_fields_of_an_operation_are_reported() -> None:
     operation = {"op": "add", "path": "/data", "value": {"a": "b"}, "extra": 1}
     outcome = apply_json_patch({}, [operation])
     assert isinstance(outcome, Patched)

@@ -66,15 +66,15 @@ def _read(text: str) -> int:
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(min_value=0, max_value=200 * YEAR))
-def test_what_is_said_is_true_and_not_off_by_more_than_a_seventh(seconds: int):
-    said = _read(format_duration(timedelta(seconds=seconds)))
-    assert said <= seconds
-    assert seconds - said <= seconds / 7
+def test_what_is_shown_is_true_and_not_off_by_more_than_a_seventh(seconds: int):
+    stated = _read(format_duration(timedelta(seconds=seconds)))
+    assert stated <= seconds
+    assert seconds - stated <= seconds / 7
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(min_value=0, max_value=YEAR * 20), st.integers(min_value=0, max_value=YEAR * 20))
-def test_a_longer_time_is_never_said_to_be_shorter(item: int, other: int):
+def test_a_longer_time_is_never_shown_as_shorter(item: int, other: int):
     short, long = sorted((item, other))
     assert _read(format_duration(timedelta(seconds=short))) <= _read(format_duration(timedelta(seconds=long)))
 

@@ -73,7 +73,7 @@ def test_a_path_finds(path: str, expected: list[Any]):
     "path",
     ["spec", ".spec[", ".spec[x]", ".spec[?(@.a==)]", ".spec[?(a)]", ".a b", ".spec[0:1:0]", "." * 20_000, ".[?"],
 )
-def test_what_is_no_path_is_said_to_be_none(path: str):
+def test_what_is_no_path_is_reported_as_none(path: str):
     assert isinstance(parse(path), InvalidJsonPath)
 
 

@@ -142,7 +142,7 @@ def test_a_deletion_goes_through_however_many_patch(world: ApiServerHarness):
     assert world.ask("GET", f"{MAPS}/a").status == 404
 
 
-def test_a_deletion_of_a_version_that_somebody_changed_is_a_conflict(world: ApiServerHarness):
+def test_a_deletion_of_a_version_that_was_changed_is_a_conflict(world: ApiServerHarness):
     version = world.made(MAPS, config_map())["metadata"]["resourceVersion"]
     options = {"preconditions": {"resourceVersion": version}}
     patched, deletion = at_once(world, patch(0), DelayedRequest("DELETE", f"{MAPS}/a", options))
@@ -150,7 +150,7 @@ def test_a_deletion_of_a_version_that_somebody_changed_is_a_conflict(world: ApiS
     assert "the ResourceVersion in the precondition" in deletion.message
 
 
-def test_a_patch_lands_although_somebody_writes_past_the_handlers_more_than_ten_times(
+def test_a_patch_lands_although_other_writes_bypass_the_handlers_more_than_ten_times(
     world: ApiServerHarness, monkeypatch: pytest.MonkeyPatch
 ):
     world.made(MAPS, config_map(data={"x": "0"}))

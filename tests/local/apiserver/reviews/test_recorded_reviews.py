@@ -144,7 +144,7 @@ def test_the_recorded_review_of_the_administrators_rules():
     assert masked(got) == masked(recorded)
 
 
-def test_kubectl_is_told_yes():
+def test_kubectl_is_answered_yes():
     recorded = kubectl("140-protobuf-auth-can-i")
     recorded["metadata"]["managedFields"][0]["manager"] = "golden"
     got = review(court(has_role=False).server, review_call("SelfSubjectAccessReview"), recorded)

@@ -55,7 +55,7 @@ class TestAccessReviews:
             ' to Group "system:monitoring"',
         }
 
-    def test_a_broken_binding_is_told(self):
+    def test_a_broken_binding_is_reported(self):
         court = ReviewHarness(cluster_binding("b", "ClusterRole/gone", "User bob"))
         assert status(court, "SubjectAccessReview", {"user": "bob", "resourceAttributes": PODS}) == {
             "allowed": False,
@@ -70,7 +70,7 @@ class TestAccessReviews:
             " cannot be specified in combination with resourceAttributes"
         )
 
-    def test_nobody_is_too_little(self, court: ReviewHarness):
+    def test_a_review_without_a_user_is_invalid(self, court: ReviewHarness):
         assert causes(refusal(court, "SubjectAccessReview", {"spec": {"resourceAttributes": PODS}})) == [
             'spec.user: Invalid value: "": at least one of user or group must be specified'
         ]
@@ -133,7 +133,7 @@ def test_a_rules_review_needs_a_namespace(court: ReviewHarness):
     assert refusal(court, "SelfSubjectRulesReview", {"spec": {}})["message"] == "no namespace on request"
 
 
-def test_a_rules_review_tells_what_it_could_not_find():
+def test_a_rules_review_reports_what_it_could_not_find():
     court = ReviewHarness(cluster_binding("b", "ClusterRole/gone", "User bob"))
     got = status(court, "SelfSubjectRulesReview", {"namespace": "n"}, user=User(name="bob"))
     assert got["evaluationError"] == 'clusterrole.rbac.authorization.k8s.io "gone" not found'

@@ -47,10 +47,10 @@ def killed_after(directory: Path, *, turn: str, durability: str, lines: int) -> 
     command = [sys.executable, str(WRITER), str(directory), turn, durability]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        told = [process.stdout.readline() for _ in range(lines)]
+        reported = [process.stdout.readline() for _ in range(lines)]
         process.kill()
-        told += process.stdout.readlines()
-    words = [line.decode().split() for line in told if line.endswith(b"\n")]
+        reported += process.stdout.readlines()
+    words = [line.decode().split() for line in reported if line.endswith(b"\n")]
     assert words, "the writer ended before it began"
     return [Acknowledged(name, int(sequence), int(revision)) for name, sequence, revision in words]
 
@@ -98,20 +98,20 @@ async def check_resumption(store: Store, since: int, acknowledged: list[Acknowle
     in_order = sorted(acknowledged, key=lambda item: item.revision)
     resumed_at = in_order[len(in_order) // 2].revision if in_order else since
     with store.watch("pods", since=resumed_at) as watch:
-        told = await everything(watch, until=store.revision)
-    revisions = [revision for revision, _, _ in told]
+        reported = await everything(watch, until=store.revision)
+    revisions = [revision for revision, _, _ in reported]
     assert revisions == sorted(set(revisions))
     assert all(revision > resumed_at for revision in revisions)
     expected = {
         (item.revision, item.name, item.sequence % DELETE_EVERY == 0) for item in in_order if item.revision > resumed_at
     }
-    assert expected <= set(told), "an acknowledged write was not told"
-    assert len(told) - len(expected) <= WRITERS, "more was told than could have been under way"
+    assert expected <= set(reported), "an acknowledged write was not told"
+    assert len(reported) - len(expected) <= WRITERS, "more was told than could have been under way"
 
 
 async def everything(watch: Watch, *, until: int) -> list[tuple[int, str, bool]]:
-    told = []
+    reported = []
     while watch.revision < until:
         event = await asyncio.wait_for(anext(watch), 10)
-        told.append((event.revision, event.object.name, event.type is EventType.DELETED))
-    return told
+        reported.append((event.revision, event.object.name, event.type is EventType.DELETED))
+    return reported

@@ -55,16 +55,16 @@ class Model:
 
     def events(self, resource: str, *, since: int, namespace: str | None, selecting: bool) -> list[ModelEvent]:
         inside = f"{namespace}/" if namespace else ""
-        told = []
+        reported = []
         for entry in self.log:
             if entry.resource == resource and entry.revision > since and entry.path.startswith(inside):
-                event = _told(entry, selecting=selecting)
+                event = _reported(entry, selecting=selecting)
                 if event is not None:
-                    told.append(event)
-        return told
+                    reported.append(event)
+        return reported
 
 
-def _told(entry: Entry, *, selecting: bool) -> ModelEvent | None:
+def _reported(entry: Entry, *, selecting: bool) -> ModelEvent | None:
     was = entry.before is not None if not selecting else is_selected(entry.before)
     now = entry.after is not None if not selecting else is_selected(entry.after)
     if now:

@@ -63,7 +63,7 @@ class WatchFollower(NamedTuple):
     namespace: str | None
     selecting: bool
     since: int
-    told: list[ModelEvent]
+    reported: list[ModelEvent]
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -222,10 +222,10 @@ class StoreMachine(RuleBasedStateMachine):
         expected = self.model.events(
             follower.resource, since=follower.since, namespace=follower.namespace, selecting=follower.selecting
         )
-        while len(follower.told) < len(expected):
+        while len(follower.reported) < len(expected):
             event = self.loop.run_until_complete(asyncio.wait_for(anext(follower.watch), 10))
-            follower.told.append(ModelEvent(event.type.value, event.revision, event.object.decode_body()))
-            assert follower.told == expected[: len(follower.told)]
+            follower.reported.append(ModelEvent(event.type.value, event.revision, event.object.decode_body()))
+            assert follower.reported == expected[: len(follower.reported)]
             assert follower.watch.revision >= event.revision
         assert follower.watch.revision == self.store.revision
 
@@ -258,7 +258,7 @@ class StoreMachine(RuleBasedStateMachine):
                 follower.resource,
                 follower.namespace,
                 selecting=follower.selecting,
-                since=follower.told[-1].revision if follower.told else follower.since,
+                since=follower.reported[-1].revision if follower.reported else follower.since,
             )
 
     @invariant()

@@ -72,8 +72,8 @@ async def test_objects_revisions_and_history_are_there_after_a_restart(tmp_path:
         with store.watch("pods", since=2, matches=lambda stored: stored.labels.get("w") == "1") as watch:
             assert (await anext(watch)).object.decode_body()["metadata"]["labels"] == {"w": "1"}
         with store.watch("pods", since=2) as watch:
-            told = [await anext(watch) for _ in range(3)]
-        assert [(event.type.value, event.object.name, event.revision) for event in told] == [
+            reported = [await anext(watch) for _ in range(3)]
+        assert [(event.type.value, event.object.name, event.revision) for event in reported] == [
             ("ADDED", "b", 3),
             ("MODIFIED", "a", 4),
             ("DELETED", "b", 5),

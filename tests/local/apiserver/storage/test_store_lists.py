@@ -46,7 +46,7 @@ async def test_resources_do_not_mix_and_an_unknown_one_is_empty(driver: str, tmp
         assert store.list_resources() == ("apps/deployments",)
 
 
-async def test_pages_tell_where_to_go_on_and_how_much_is_left(driver: str, tmp_path: Path):
+async def test_pages_show_where_to_go_on_and_how_much_is_left(driver: str, tmp_path: Path):
     async with opened(driver, tmp_path) as store:
         for number in range(5):
             await put(store, f"p{number}")

@@ -81,7 +81,7 @@ async def test_an_empty_resource_goes_with_a_compaction(driver: str, tmp_path: P
         assert held(store) == set()
 
 
-async def test_nobody_resumes_across_what_was_forgotten(driver: str, tmp_path: Path):
+async def test_no_watch_resumes_across_what_was_forgotten(driver: str, tmp_path: Path):
     clock = StoppedClock()
     async with opened(driver, tmp_path, limits=SHORT, clock=clock) as store:
         await come_and_go(store, "x.example/gone")
@@ -124,15 +124,15 @@ async def test_a_watcher_of_an_empty_resource_outlives_its_history(driver: str, 
         with store.watch("x.example/gone", since=1) as watch:
             waiting = asyncio.create_task(watch.wait_for_batch())
             await come_and_go(store, "x.example/gone")
-            told = [(event.type.value, event.revision) for event in await waiting]
+            reported = [(event.type.value, event.revision) for event in await waiting]
             clock.elapsed_s = AGE_S + 1
             await put(store, "a")
             store.compact(store.revision)
             assert held(store) == {"pods", "x.example/gone"}
             back = await put(store, "b", resource="x.example/gone")
-            while not told or told[-1][1] < back.revision:
-                told += [(event.type.value, event.revision) for event in await watch.wait_for_batch()]
-        assert told == [("ADDED", 2), ("DELETED", 3), ("ADDED", back.revision)]
+            while not reported or reported[-1][1] < back.revision:
+                reported += [(event.type.value, event.revision) for event in await watch.wait_for_batch()]
+        assert reported == [("ADDED", 2), ("DELETED", 3), ("ADDED", back.revision)]
 
 
 async def test_a_write_that_is_under_way_brings_its_resource_back(driver: str, tmp_path: Path):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.asyncio, both_drivers]
 
 
-async def told(watch: Watch, count: int) -> list[str]:
+async def reported(watch: Watch, count: int) -> list[str]:
     return [short(await anext(watch)) for _ in range(count)]
 
 
@@ -34,7 +34,7 @@ async def test_a_watch_replays_everything_after_its_revision_and_goes_on_live(dr
         with store.watch("pods", since=2) as watch:
             await put(store, "a")
             await remove(store, "b")
-            assert await told(watch, 3) == ["ADDED b 3", "MODIFIED a 4", "DELETED b 5"]
+            assert await reported(watch, 3) == ["ADDED b 3", "MODIFIED a 4", "DELETED b 5"]
 
 
 async def test_a_watch_without_a_revision_starts_with_the_state(driver: str, tmp_path: Path):
@@ -44,9 +44,9 @@ async def test_a_watch_without_a_revision_starts_with_the_state(driver: str, tmp
         with store.watch("pods") as watch:
             await put(store, "c")
             assert (watch.initial_left, watch.revision) == (2, 0)
-            assert await told(watch, 2) == ["ADDED a 3", "ADDED b 2"]
+            assert await reported(watch, 2) == ["ADDED a 3", "ADDED b 2"]
             assert (watch.initial_left, watch.revision) == (0, 3)
-            assert await told(watch, 1) == ["ADDED c 4"]
+            assert await reported(watch, 1) == ["ADDED c 4"]
 
 
 async def test_a_watch_sees_its_namespace_and_resource_only(driver: str, tmp_path: Path):
@@ -55,7 +55,7 @@ async def test_a_watch_sees_its_namespace_and_resource_only(driver: str, tmp_pat
             await put(store, "x", "b")
             await put(store, "y", "a", resource="apps/deployments")
             await put(store, "z", "a")
-            assert await told(watch, 1) == ["ADDED z 4"]
+            assert await reported(watch, 1) == ["ADDED z 4"]
 
 
 async def test_leaving_a_selector_is_deleted_and_entering_it_is_added(driver: str, tmp_path: Path):
@@ -74,14 +74,14 @@ async def test_leaving_a_selector_is_deleted_and_entering_it_is_added(driver: st
         assert entered.object.decode_body()["spec"] == {"out": "1"}
 
 
-async def test_deleting_what_is_out_of_sight_is_not_told(driver: str, tmp_path: Path):
+async def test_deleting_what_is_out_of_sight_is_not_reported(driver: str, tmp_path: Path):
     async with opened(driver, tmp_path) as store:
         with store.watch("pods", since=1, matches=has_w) as watch:
             await put(store, "a")
             await remove(store, "a")
             await put(store, "b", labels={"w": ""})
             await remove(store, "b")
-            assert await told(watch, 2) == ["ADDED b 4", "DELETED b 5"]
+            assert await reported(watch, 2) == ["ADDED b 4", "DELETED b 5"]
 
 
 async def test_an_event_is_encoded_once_for_all_watchers(driver: str, tmp_path: Path):
@@ -105,7 +105,7 @@ async def test_a_watch_from_a_compacted_revision_is_refused(driver: str, tmp_pat
         store.compact(3)
         with pytest.raises(Compacted, match=r"too old resource version: 2 \(3\)"):
             store.watch("pods", since=2)
-        assert await told(store.watch("pods", since=3), 1) == ["ADDED c 4"]
+        assert await reported(store.watch("pods", since=3), 1) == ["ADDED c 4"]
 
 
 async def test_a_watch_from_a_future_revision_begins_after_it(driver: str, tmp_path: Path):
@@ -113,10 +113,10 @@ async def test_a_watch_from_a_future_revision_begins_after_it(driver: str, tmp_p
         with store.watch("pods", since=3) as watch:
             for name in "abc":
                 await put(store, name)
-            assert await told(watch, 1) == ["ADDED c 4"]
+            assert await reported(watch, 1) == ["ADDED c 4"]
 
 
-async def test_a_slow_watcher_is_ended_and_slows_nobody(driver: str, tmp_path: Path):
+async def test_a_slow_watcher_is_ended_and_slows_no_other(driver: str, tmp_path: Path):
     async with opened(driver, tmp_path, limits=HistoryLimits(changes_per_resource=64)) as store:
         slow = store.watch("pods", since=1)
         quick = store.watch("pods", since=1)
@@ -124,7 +124,7 @@ async def test_a_slow_watcher_is_ended_and_slows_nobody(driver: str, tmp_path: P
             await put(store, f"p{number}")
             assert (await anext(quick)).revision == number + 2
         with pytest.raises(Expired) as gone:
-            await told(slow, 1_000)
+            await reported(slow, 1_000)
         assert gone.value.oldest == store.get_oldest_revision("pods")
         with pytest.raises(StopAsyncIteration):
             await anext(slow)
@@ -139,8 +139,8 @@ async def test_a_watcher_does_not_expire_for_changes_out_of_its_sight(driver: st
             for number in range(200):
                 await put(store, f"p{number}", "loud")
             written = await put(store, "x", "quiet", labels={"w": ""})
-            assert await told(elsewhere, 1) == [f"ADDED x {written.revision}"]
-            assert await told(other_labels, 1) == [f"ADDED x {written.revision}"]
+            assert await reported(elsewhere, 1) == [f"ADDED x {written.revision}"]
+            assert await reported(other_labels, 1) == [f"ADDED x {written.revision}"]
 
 
 async def test_progress_never_runs_ahead_of_what_was_delivered(driver: str, tmp_path: Path):
@@ -177,7 +177,7 @@ async def test_a_cancelled_wait_loses_no_event(driver: str, tmp_path: Path):
             writing = asyncio.create_task(put(store, "a"))
             waiting.cancel()
             await writing
-            assert await told(watch, 1) == ["ADDED a 2"]
+            assert await reported(watch, 1) == ["ADDED a 2"]
 
 
 async def test_batches_hold_whatever_is_at_hand_in_order(driver: str, tmp_path: Path):

@@ -91,18 +91,18 @@ def refusal(world: ApiServerHarness, body: dict[str, Any]) -> str:
 
 
 class TestWhatIsRefused:
-    def test_an_address_somebody_has(self, world: ApiServerHarness):
+    def test_an_address_in_use(self, world: ApiServerHarness):
         world.made(SERVICES, service("a", clusterIP="10.96.5.5"))
         assert refusal(world, service("b", clusterIP="10.96.5.5")) == (
             'Service "b" is invalid: spec.clusterIPs: Invalid value: ["10.96.5.5"]: '
             "failed to allocate IP 10.96.5.5: provided IP is already allocated"
         )
 
-    def test_a_node_port_somebody_has(self, world: ApiServerHarness):
+    def test_a_node_port_in_use(self, world: ApiServerHarness):
         world.made(SERVICES, exposed("a", {"port": 80, "nodePort": 30100}))
-        told = refusal(world, exposed("b", {"port": 1, "name": "x"}, {"port": 80, "name": "y", "nodePort": 30100}))
+        reported = refusal(world, exposed("b", {"port": 1, "name": "x"}, {"port": 80, "name": "y", "nodePort": 30100}))
         problem = "spec.ports[1].nodePort: Invalid value: 30100: provided port is already allocated"
-        assert told == f'Service "b" is invalid: {problem}'
+        assert reported == f'Service "b" is invalid: {problem}'
 
     @pytest.mark.parametrize("port", [80, 29999, 32768])
     def test_a_node_port_out_of_range(self, world: ApiServerHarness, port: int):
@@ -115,7 +115,7 @@ class TestWhatIsRefused:
         other = {"port": 81, "name": "b", "protocol": "UDP", "nodePort": 30100}
         assert "spec.ports[1].nodePort: Invalid value: 30100" in refusal(world, exposed("s", one, other))
 
-    def test_a_node_port_somebody_has_in_an_update(self, world: ApiServerHarness):
+    def test_a_node_port_in_use_in_an_update(self, world: ApiServerHarness):
         world.made(SERVICES, exposed("a", {"port": 80, "nodePort": 30100}))
         world.made(SERVICES, exposed("b"))
         patch = {"spec": {"ports": [{"port": 80, "nodePort": 30100}]}}
@@ -158,7 +158,7 @@ class TestNodePorts:
         assert world.ask("DELETE", f"{SERVICES}/a").status == 200
         world.made(SERVICES, exposed("b", {"port": 80, "nodePort": 30100}))
 
-    def test_its_own_is_nobody_elses(self, world: ApiServerHarness):
+    def test_its_own_is_free_for_itself(self, world: ApiServerHarness):
         made = world.made(SERVICES, exposed("a", {"port": 80, "nodePort": 30100}))
         made["metadata"]["labels"] = {"l": "1"}
         assert world.ask("PUT", f"{SERVICES}/a", made).status == 200

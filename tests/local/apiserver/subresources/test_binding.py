@@ -38,8 +38,10 @@ def test_a_pod_that_is_being_deleted_gets_no_node():
         world.made(PODS, made)
         world.send("DELETE", f"{PODS}/p")
         reply = world.send("POST", f"{PODS}/p/binding", binding())
-        told = 'Operation cannot be fulfilled on pods/binding "p": pod p is being deleted, cannot be assigned to a host'
-        assert (reply.status, reply.body["message"]) == (409, told)
+        reported = (
+            'Operation cannot be fulfilled on pods/binding "p": pod p is being deleted, cannot be assigned to a host'
+        )
+        assert (reply.status, reply.body["message"]) == (409, reported)
 
 
 def test_the_name_in_the_address_is_the_bindings():
@@ -54,8 +56,8 @@ def test_only_nodes_are_bound_to():
         world.made(PODS, pod("p", nodeName=""))
         body = {"metadata": {"name": "p"}, "target": {"kind": "Minion", "name": "n"}}
         reply = world.send("POST", f"{PODS}/p/binding", body)
-        told = 'target.kind: Unsupported value: "Minion": supported values: "Node", "<empty>"'
-        assert (reply.status, reply.body["message"]) == (500, told)
+        reported = 'target.kind: Unsupported value: "Minion": supported values: "Node", "<empty>"'
+        assert (reply.status, reply.body["message"]) == (500, reported)
 
 
 def test_a_dry_run_binds_nothing():

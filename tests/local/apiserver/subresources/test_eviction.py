@@ -70,8 +70,8 @@ def test_a_budget_that_could_not_be_computed_says_so():
         failed = {"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": "no scale"}
         world.budget(conditions=[{**failed, "lastTransitionTime": "2026-01-01T00:00:00Z"}])
         (cause,) = world.evict("a").body["details"]["causes"]
-        told = "does not allow evicting pods currently because it failed sync: no scale"
-        assert cause["message"] == f"The disruption budget b {told}"
+        reported = "does not allow evicting pods currently because it failed sync: no scale"
+        assert cause["message"] == f"The disruption budget b {reported}"
 
 
 def test_a_budget_without_room_though_enough_are_healthy_says_only_no():
@@ -88,9 +88,9 @@ def test_a_budget_with_too_many_unconfirmed_evictions_is_closed():
         disrupted = {f"p{number}": "2026-01-01T00:00:00Z" for number in range(2001)}
         world.budget(disruptionsAllowed=1, disruptedPods=disrupted)
         reply = world.evict("a")
-        told = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        reported = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         assert reply.status == 403
-        assert reply.body["message"] == f'poddisruptionbudget.policy "b" is forbidden: {told}'
+        assert reply.body["message"] == f'poddisruptionbudget.policy "b" is forbidden: {reported}'
 
 
 def test_a_dry_run_by_the_query_changes_nothing():
@@ -108,8 +108,8 @@ def test_a_version_the_caller_names_must_be_the_current_one():
         version = world.pod("a")["metadata"]["resourceVersion"]
         stale = {"preconditions": {"resourceVersion": "1"}}
         reply = world.evict("a", deleteOptions=stale)
-        told = "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record"
-        assert (reply.status, told in reply.body["message"]) == (409, True)
+        reported = "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record"
+        assert (reply.status, reported in reply.body["message"]) == (409, True)
         assert world.evict("a", deleteOptions={"preconditions": {"resourceVersion": version}}).status == 201
 
 

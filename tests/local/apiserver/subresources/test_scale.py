@@ -58,11 +58,11 @@ class TestBuiltinKinds:
             uid = world.made(DEPLOYMENTS, deployment())["metadata"]["uid"]
             body = {"metadata": {"name": "d", "uid": "other"}, "spec": {"replicas": 2}}
             reply = world.send("PUT", f"{DEPLOYMENTS}/d/scale", body)
-            told = f"Precondition failed: UID in precondition: other, UID in object meta: {uid}"
-            assert (reply.status, reply.body["message"].endswith(told)) == (409, True)
+            reported = f"Precondition failed: UID in precondition: other, UID in object meta: {uid}"
+            assert (reply.status, reply.body["message"].endswith(reported)) == (409, True)
 
     @pytest.mark.parametrize(
-        ("body", "told"),
+        ("body", "reported"),
         [
             (
                 {"spec": {"replicas": 2}},
@@ -82,11 +82,11 @@ class TestBuiltinKinds:
             ),
         ],
     )
-    def test_a_body_that_is_not_this_scale_is_refused(self, body: Json, told: str):
+    def test_a_body_that_is_not_this_scale_is_refused(self, body: Json, reported: str):
         with cluster() as world:
             world.made(DEPLOYMENTS, deployment())
             reply = world.send("PUT", f"{DEPLOYMENTS}/d/scale", body)
-            assert (reply.status, reply.body["message"]) == (400, told)
+            assert (reply.status, reply.body["message"]) == (400, reported)
 
     def test_a_dry_run_shows_and_changes_nothing(self):
         with cluster() as world:
@@ -151,8 +151,8 @@ class TestCustomKinds:
             self.define(world)
             self.make(world, {})
             reply = world.send("GET", f"{WIDGETS}/w/scale")
-            told = 'Internal error occurred: the spec replicas field ".spec.size.count" does not exist'
-            assert (reply.status, reply.body["message"]) == (500, told)
+            reported = 'Internal error occurred: the spec replicas field ".spec.size.count" does not exist'
+            assert (reply.status, reply.body["message"]) == (500, reported)
 
     def test_an_object_without_the_number_can_be_given_one(self):
         with cluster() as world:
@@ -167,5 +167,5 @@ class TestCustomKinds:
             self.define(world)
             self.make(world, {})
             reply = world.send("PATCH", f"{WIDGETS}/w/scale", {"metadata": {"name": "w"}}, media=MERGE)
-            told = 'the spec replicas field ".spec.size.count" cannot be empty'
-            assert (reply.status, reply.body["message"]) == (400, told)
+            reported = 'the spec replicas field ".spec.size.count" cannot be empty'
+            assert (reply.status, reply.body["message"]) == (400, reported)

@@ -26,8 +26,8 @@ class FakeApplication:
         self.requests.append(request)
         match request.path:
             case "/echo":
-                told = {"method": request.method, "query": list(request.query), "size": len(request.body)}
-                return Response.from_json(told)
+                reported = {"method": request.method, "query": list(request.query), "size": len(request.body)}
+                return Response.from_json(reported)
             case "/big":
                 return Response(200, b"x" * int(request.get_parameter("bytes") or 0))
             case "/watch":

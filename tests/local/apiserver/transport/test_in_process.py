@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 
-def told(story: Coroutine[Any, Any, Any]) -> Any:
+def reported(story: Coroutine[Any, Any, Any]) -> Any:
     return run_virtual(story)
 
 
@@ -37,7 +37,7 @@ def test_requests_reach_the_application_as_over_the_network():
         assert msgspec.json.decode(answer.body) == {"method": "POST", "query": [["a", "1"], ["a", "2"]], "size": 3}
         assert application.requests[0].get_header("content-type") == "x"
 
-    told(story())
+    reported(story())
 
 
 def test_a_body_over_the_limit_is_refused_with_the_same_status():
@@ -51,7 +51,7 @@ def test_a_body_over_the_limit_is_refused_with_the_same_status():
         assert application.requests == []
         assert (await transport.request("POST", "/echo", body=b"x" * 10)).status == 200
 
-    told(story())
+    reported(story())
 
 
 def test_a_watch_gives_its_chunks_as_they_come():
@@ -63,7 +63,7 @@ def test_a_watch_gives_its_chunks_as_they_come():
         assert [chunk async for chunk in stream] == [b'{"more":true}\n']
         assert application.open_streams == 0
 
-    told(story())
+    reported(story())
 
 
 @pytest.mark.parametrize("chunks_read", [0, 1])
@@ -77,7 +77,7 @@ def test_closing_a_stream_closes_the_watch(chunks_read: int):
         assert [chunk async for chunk in stream] == []
         await stream.aclose()
 
-    told(story())
+    reported(story())
 
 
 def test_closing_a_stream_ends_it_for_who_waits_for_the_next_chunk():
@@ -91,7 +91,7 @@ def test_closing_a_stream_ends_it_for_who_waits_for_the_next_chunk():
         assert await reading == []
         assert reading.cancelling() == 0
 
-    told(story())
+    reported(story())
 
 
 def test_a_reader_that_is_cancelled_closes_the_watch_and_stays_cancelled():
@@ -105,7 +105,7 @@ def test_a_reader_that_is_cancelled_closes_the_watch_and_stays_cancelled():
         assert reading.cancelled()
         assert application.open_streams == 0
 
-    told(story())
+    reported(story())
 
 
 def test_a_reader_cancelled_while_its_stream_is_closed_stays_cancelled():
@@ -121,7 +121,7 @@ def test_a_reader_cancelled_while_its_stream_is_closed_stays_cancelled():
         assert reading.cancelled()
         assert application.open_streams == 0
 
-    told(story())
+    reported(story())
 
 
 def test_closing_the_transport_ends_every_watch_and_refuses_requests():
@@ -138,7 +138,7 @@ def test_closing_the_transport_ends_every_watch_and_refuses_requests():
         with pytest.raises(Unreachable):
             await transport.request("GET", "/echo")
 
-    told(story())
+    reported(story())
 
 
 def test_a_request_is_cancelled_with_its_caller():
@@ -150,7 +150,7 @@ def test_a_request_is_cancelled_with_its_caller():
         await asyncio.wait((asking,))
         assert asking.cancelled()
 
-    told(story())
+    reported(story())
 
 
 async def all_of(stream: Stream) -> list[bytes]:

@@ -37,7 +37,9 @@ class TransportHarness:
         return reply.stream
 
 
-def told(story: Callable[[FakeApplication, TransportHarness], Coroutine[Any, Any, None]], *, token: str = "") -> None:
+def reported(
+    story: Callable[[FakeApplication, TransportHarness], Coroutine[Any, Any, None]], *, token: str = ""
+) -> None:
     async def main() -> None:
         application = FakeApplication()
         await story(application, TransportHarness(application, token=token))
@@ -56,7 +58,7 @@ def test_a_call_reaches_the_application_with_method_path_query_and_body():
         assert reply.headers["content-type"] == "application/json"
         assert json.loads(reply.body) == {"method": "POST", "query": [["a", "1 &"], ["a", "é"]], "size": 3}
 
-    told(story)
+    reported(story)
 
 
 def test_the_token_goes_along_and_no_header_of_the_call_takes_its_place():
@@ -65,7 +67,7 @@ def test_the_token_goes_along_and_no_header_of_the_call_takes_its_place():
         assert application.requests[0].get_header("authorization") == "Bearer ours"
         assert application.requests[0].get_header("accept") == "x"
 
-    told(story, token="ours")
+    reported(story, token="ours")
 
 
 def test_without_a_token_there_is_no_authorization():
@@ -73,7 +75,7 @@ def test_without_a_token_there_is_no_authorization():
         await world.send("/echo")
         assert "authorization" not in application.requests[0].headers
 
-    told(story)
+    reported(story)
 
 
 def test_a_refusal_of_a_stream_has_a_body_and_no_stream():
@@ -82,7 +84,7 @@ def test_a_refusal_of_a_stream_has_a_body_and_no_stream():
         assert (reply.status, reply.stream) == (404, None)
         assert json.loads(reply.body)["code"] == 404
 
-    told(story)
+    reported(story)
 
 
 def test_header_fields_that_stand_twice_are_joined():
@@ -104,7 +106,7 @@ def test_a_call_without_an_answer_in_time_may_have_been_done():
             await world.send("/slow", timeout_s=7)
         assert asyncio.get_running_loop().time() - start == 7
 
-    told(story)
+    reported(story)
 
 
 def test_the_time_of_a_stream_counts_to_its_beginning_only():
@@ -113,7 +115,7 @@ def test_the_time_of_a_stream_counts_to_its_beginning_only():
         asyncio.get_running_loop().call_later(3600, application.more.set)
         assert await all_of(stream) == [b'{"number":0}\n', b'{"more":true}\n']
 
-    told(story)
+    reported(story)
 
 
 def test_an_endless_answer_to_a_call_that_is_no_stream_ends_in_time_and_is_closed():
@@ -122,7 +124,7 @@ def test_an_endless_answer_to_a_call_that_is_no_stream_ends_in_time_and_is_close
             await world.send("/watch", timeout_s=5)
         assert application.open_streams == 0
 
-    told(story)
+    reported(story)
 
 
 def test_a_bounded_stream_is_read_whole_by_a_call_that_is_no_stream():
@@ -131,7 +133,7 @@ def test_a_bounded_stream_is_read_whole_by_a_call_that_is_no_stream():
         reply = await world.send("/watch", query=(("chunks", "1"),))
         assert (reply.body, reply.stream) == (b'{"number":0}\n{"more":true}\n', None)
 
-    told(story)
+    reported(story)
 
 
 def test_closing_a_stream_ends_it_for_who_waits():
@@ -144,7 +146,7 @@ def test_closing_a_stream_ends_it_for_who_waits():
         assert await reading == []
         assert application.open_streams == 0
 
-    told(story)
+    reported(story)
 
 
 def test_a_cancelled_reader_closes_its_stream():
@@ -155,7 +157,7 @@ def test_a_cancelled_reader_closes_its_stream():
         assert application.open_streams == 0
         assert await all_of(stream) == []
 
-    told(story)
+    reported(story)
 
 
 def test_closing_the_transport_ends_streams_and_calls_and_refuses_more():
@@ -173,7 +175,7 @@ def test_closing_the_transport_ends_streams_and_calls_and_refuses_more():
         assert application.open_streams == 0
         assert asyncio.get_running_loop().time() == start
 
-    told(story)
+    reported(story)
 
 
 def test_a_call_is_cancelled_with_its_caller():
@@ -184,7 +186,7 @@ def test_a_call_is_cancelled_with_its_caller():
         await asyncio.wait((asking,))
         assert asking.cancelled()
 
-    told(story)
+    reported(story)
 
 
 def test_leaving_the_block_closes_the_transport():
@@ -194,4 +196,4 @@ def test_leaving_the_block_closes_the_transport():
         with pytest.raises(NotSent):
             await world.send("/echo")
 
-    told(story)
+    reported(story)

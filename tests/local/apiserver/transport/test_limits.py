@@ -48,7 +48,7 @@ def test_the_defaults_are_those_of_kube_apiserver():
     assert (limits.mutating, limits.reading, limits.max_body_bytes) == (200, 400, 3145728)
 
 
-def test_who_has_too_many_is_told_to_come_back_in_a_second():
+def test_a_client_with_too_many_requests_is_asked_to_retry_after_a_second():
     requests = InFlight(Limits(reading=1))
     with requests.admit(asked()):
         with pytest.raises(StatusError) as refused, requests.admit(asked()):
@@ -77,7 +77,7 @@ def test_a_refused_request_takes_no_place():
 
 
 @given(st.lists(st.sampled_from(["one", "two"]), max_size=40), st.integers(1, 5))
-def test_nobody_ever_has_more_than_the_limit_and_nothing_is_left_behind(tokens: list[str], most: int):
+def test_no_client_ever_has_more_than_the_limit_and_nothing_is_left_behind(tokens: list[str], most: int):
     requests = InFlight(Limits(reading=most))
     inside: list[str] = []
     with ExitStack() as places:

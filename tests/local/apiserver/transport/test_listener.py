@@ -34,16 +34,16 @@ def application(clock: VirtualClock) -> Application:
     return build_application(store, clock=clock, entropy=SeededEntropy("embedded"), credentials=CREDENTIALS)
 
 
-def test_a_watch_without_sockets_tells_what_another_request_writes():
+def test_a_watch_without_sockets_sends_what_another_request_writes():
     async def story(clock: VirtualClock) -> list[str]:
         transport = InProcessTransport(application(clock))
         answer = await transport.request("GET", f"{CONFIG_MAPS}?watch=1&resourceVersion=0", headers=HEADERS)
         assert isinstance(answer.body, Stream)
-        told: list[bytes] = []
+        reported: list[bytes] = []
 
         async def follow(stream: Stream) -> None:
             async for chunk in stream:
-                told.append(chunk)  # noqa: PERF401 -- the test looks at it while it grows
+                reported.append(chunk)  # noqa: PERF401 -- the test looks at it while it grows
 
         following = asyncio.create_task(follow(answer.body))
         body = msgspec.json.encode({"metadata": {"name": "told"}})
@@ -51,7 +51,7 @@ def test_a_watch_without_sockets_tells_what_another_request_writes():
         await clock.sleep(1)
         await transport.aclose()
         await following
-        events = [msgspec.json.decode(line) for line in b"".join(told).splitlines()]
+        events = [msgspec.json.decode(line) for line in b"".join(reported).splitlines()]
         return [f"{event['type']} {event['object']['metadata']['name']}" for event in events]
 
     assert "ADDED told" in run_virtual(story)

@@ -126,7 +126,7 @@ def test_an_owner_of_the_same_name_but_another_uid_does_not_count():
         assert world.names() == ["owner"]
 
 
-def test_an_owner_of_a_kind_nobody_knows_keeps_its_objects():
+def test_an_owner_of_an_unknown_kind_keeps_its_objects():
     with GarbageCollectorCluster() as world:
         world.thing("child", {"apiVersion": "nobody.io/v1", "kind": "Unknown", "name": "x", "uid": "x"})
         assert world.names() == ["child"]
@@ -195,7 +195,7 @@ def test_objects_of_a_node_go_with_it():
         assert world.names(leases) == []
 
 
-def test_what_went_while_nobody_collected_is_collected_afterwards():
+def test_what_went_while_no_collector_ran_is_collected_afterwards():
     with GarbageCollectorCluster() as world:
         owner = world.thing("owner")
         world.thing("child", owner)

@@ -61,11 +61,11 @@ def test_a_finalizer_keeps_the_namespace_and_is_named():
         world.made(f"{HERE}/configmaps", {"metadata": {"name": "c", "finalizers": ["ex.com/hold"]}})
         delete(world)
         world.run.advance_by(5)
-        told = conditions(world)
-        assert told["NamespaceContentRemaining"]["message"] == (
+        reported = conditions(world)
+        assert reported["NamespaceContentRemaining"]["message"] == (
             "Some resources are remaining: configmaps. has 1 resource instances"
         )
-        assert told["NamespaceFinalizersRemaining"]["message"] == (
+        assert reported["NamespaceFinalizersRemaining"]["message"] == (
             "Some content in the namespace has finalizers remaining: ex.com/hold in 1 resource instances"
         )
         world.ask("PATCH", f"{HERE}/configmaps/c", {"metadata": {"finalizers": None}}, content=MERGE)

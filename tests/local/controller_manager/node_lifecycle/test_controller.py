@@ -126,7 +126,7 @@ def test_a_cordon_shows_as_a_taint():
         assert world.taints("n") == ["unschedulable:NoSchedule"]
 
 
-def test_somebody_elses_taints_stay():
+def test_taints_of_others_stay():
     with NodeLifecycleCluster() as world:
         two_nodes(world)
         taint = {"key": "ex.com/own", "value": "v", "effect": "NoSchedule"}
@@ -136,7 +136,7 @@ def test_somebody_elses_taints_stay():
         assert world.taints("bad") == ["ex.com/own:NoSchedule", "unreachable:NoSchedule", "unreachable:NoExecute"]
 
 
-def test_a_node_that_never_reported_is_told_so_after_the_startup_grace():
+def test_a_node_that_never_reported_is_reported_after_the_startup_grace():
     with NodeLifecycleCluster() as world:
         world.node("good")
         world.made(NODES, {"metadata": {"name": "never"}})
@@ -227,7 +227,7 @@ def test_a_pod_stays_when_its_node_reports_in_time():
         assert "TaintManagerEviction: Cancelling deletion of Pod default/long" in world.events("long")
 
 
-def test_a_taint_somebody_adds_drives_off_pods_that_do_not_tolerate_it():
+def test_a_taint_that_is_added_drives_off_pods_that_do_not_tolerate_it():
     with NodeLifecycleCluster() as world:
         world.node("n")
         world.pod("p", "n")

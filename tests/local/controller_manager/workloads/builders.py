@@ -67,7 +67,7 @@ class WorkloadCluster(LocalClusterHarness):
     def get(self, url: str) -> Any:
         return self.ask("GET", url).body
 
-    def told(self, kind: str) -> list[tuple[str, str]]:
+    def reported(self, kind: str) -> list[tuple[str, str]]:
         events = self.ask("GET", f"{EVENTS}?fieldSelector=involvedObject.kind={kind}").body["items"]
         return [(event["reason"], event["message"]) for event in events]
 

@@ -128,7 +128,7 @@ def test_the_quota_of_a_pod_that_is_gone_disappears_with_the_next_scrape(world: 
     assert "db-tikv-3" not in _values(world, QUOTA)
 
 
-def test_sizes_of_stores_are_those_that_pd_tells(world: LocalTidbCluster) -> None:
+def test_sizes_of_stores_are_those_that_pd_reports(world: LocalTidbCluster) -> None:
     _loaded(world)
 
     assert _values(world, 'tikv_store_size_bytes{type="used"}')["db-tikv-0"] == pytest.approx(50 * 1024**3)
@@ -147,7 +147,7 @@ def test_other_queries_are_refused(world: LocalTidbCluster, query: str) -> None:
     assert (status, answer["status"], answer["errorType"]) == (400, "error", "bad_data")
 
 
-def test_an_exporter_tells_counters_with_the_labels_of_a_tidb_monitor(world: LocalTidbCluster) -> None:
+def test_an_exporter_serves_counters_with_the_labels_of_a_tidb_monitor(world: LocalTidbCluster) -> None:
     _loaded(world)
     status, text = world.run.run_until(world.tidb.answer("GET", "/metrics"))
     labels = 'cluster="db",component="tikv",instance="db-tikv-0",kubernetes_namespace="prod",tidb_cluster="prod-db"'

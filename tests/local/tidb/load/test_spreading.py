@@ -39,7 +39,7 @@ def test_if_all_are_hot_all_work_is() -> None:
     assert spread_work(6, base=[4, 4], groups=[4], heat=HotLoad(instances=5, share=0.1, target=0.5)) == [2, 2, 2]
 
 
-def test_nobody_works_where_nobody_is() -> None:
+def test_no_worker_runs_without_keys() -> None:
     assert spread_work(6, base=[], groups=[]) == []
 
 

@@ -54,7 +54,7 @@ def test_a_container_asks_for_cpu_and_memory_and_the_claim_for_storage(world: Lo
     assert claim["status"]["phase"] == "Bound"
 
 
-def test_the_status_tells_sizes_stores_and_that_all_is_well(world: LocalTidbCluster) -> None:
+def test_the_status_shows_sizes_stores_and_that_all_is_well(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     status = world.after(60).cluster()["status"]
 
@@ -86,8 +86,8 @@ def test_a_group_joins_the_pd_of_its_base_and_has_none_itself(world: LocalTidbCl
 
     assert world.names("statefulsets", SETS.rpartition("/")[0]) == ["auto-1-tikv", "db-pd", "db-tidb", "db-tikv"]
     assert world.stores()["auto-1-tikv-0"] == "Up"
-    told = world.cluster("auto-1")["status"]["tikv"]
-    assert [store["podName"] for store in told["stores"].values()] == ["auto-1-tikv-0"]
+    reported = world.cluster("auto-1")["status"]["tikv"]
+    assert [store["podName"] for store in reported["stores"].values()] == ["auto-1-tikv-0"]
 
 
 def test_more_tikv_replicas_are_there_at_once(world: LocalTidbCluster) -> None:
@@ -136,8 +136,10 @@ def test_a_store_that_pd_does_not_let_go_keeps_its_pod(world: LocalTidbCluster) 
 
     assert world.replicas("db-tikv") == 3
     assert world.stores()["db-tikv-2"] == "Up"
-    told = [event["message"] for event in world.get(f"{CORE}/events")["items"] if event["reason"] == "FailedScaleIn"]
-    assert "can not remove store" in told[0]
+    reported = [
+        event["message"] for event in world.get(f"{CORE}/events")["items"] if event["reason"] == "FailedScaleIn"
+    ]
+    assert "can not remove store" in reported[0]
 
 
 def test_a_pod_that_never_held_anything_goes_at_once(world: LocalTidbCluster) -> None:
@@ -203,7 +205,7 @@ def test_a_paused_cluster_is_left_alone(world: LocalTidbCluster) -> None:
     assert world.replicas("db-tikv") == 3
 
 
-def test_a_set_that_somebody_deletes_comes_back_with_the_same_stores(world: LocalTidbCluster) -> None:
+def test_a_set_that_is_deleted_comes_back_with_the_same_stores(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     world.after(60)
     assert world.ask("DELETE", f"{SETS}/db-tikv").status == 200
@@ -213,7 +215,7 @@ def test_a_set_that_somebody_deletes_comes_back_with_the_same_stores(world: Loca
     assert list(world.stores().values()) == ["Up"] * 3
 
 
-def test_without_a_cluster_nobody_writes_anything(world: LocalTidbCluster) -> None:
+def test_without_a_cluster_nothing_is_written(world: LocalTidbCluster) -> None:
     before = world.get(CLUSTERS)["metadata"]["resourceVersion"]
 
     assert world.after(3_600).get(CLUSTERS)["metadata"]["resourceVersion"] == before

@@ -36,7 +36,7 @@ def _drain(world: LocalTidbCluster, pod: str) -> tuple[int, Any]:
 # ---- stores
 
 
-def test_a_store_tells_who_and_how_large_it_is(world: LocalTidbCluster) -> None:
+def test_a_store_gives_its_identity_and_size(world: LocalTidbCluster) -> None:
     found = world.store("db-tikv-1")
 
     assert found["store"]["address"] == "db-tikv-1.db-tikv-peer.prod.svc:20160"
@@ -57,10 +57,10 @@ def test_before_the_first_store_there_is_no_cluster() -> None:
     with LocalTidbCluster() as world:
         world.make(base_cluster(tikv=0))
         world.after(60)
-        status, said = world.pd("GET", f"{API}/stores")
+        status, stated = world.pd("GET", f"{API}/stores")
 
     assert status == 500
-    assert "not bootstrapped" in said
+    assert "not bootstrapped" in stated
 
 
 def test_no_pd_pod_no_answer(world: LocalTidbCluster) -> None:
@@ -79,10 +79,10 @@ def test_what_is_not_there_is_not_found(world: LocalTidbCluster, path: str, stat
 
 
 def test_a_store_is_refused_when_too_few_would_be_left(world: LocalTidbCluster) -> None:
-    status, said = _drain(world, "db-tikv-0")
+    status, stated = _drain(world, "db-tikv-0")
 
     assert status == 400
-    assert said == "can not remove store 1 since the number of up stores would be 2 while need 3"
+    assert stated == "can not remove store 1 since the number of up stores would be 2 while need 3"
 
 
 def test_an_offline_store_is_emptied_and_buried_and_then_gone(world: LocalTidbCluster) -> None:
@@ -132,7 +132,7 @@ def test_where_replicas_have_no_other_place_the_store_stays(world: LocalTidbClus
     assert _counts(world, "db-tikv-2")[0] > 0
 
 
-def test_leaders_are_evicted_until_somebody_stops_it(world: LocalTidbCluster) -> None:
+def test_leaders_are_evicted_until_it_is_stopped(world: LocalTidbCluster) -> None:
     asked = {"name": "evict-leader-scheduler", "store_id": 1}
     assert world.pd("POST", f"{API}/schedulers", asked)[0] == 200
     world.after(30)
@@ -171,10 +171,10 @@ def test_a_store_is_relabelled(world: LocalTidbCluster) -> None:
     assert world.store("db-tikv-0")["store"]["labels"] == [{"key": "zone", "value": "a"}]
 
 
-def test_replication_is_told_as_pd_does(world: LocalTidbCluster) -> None:
-    _, told = world.pd("GET", f"{API}/config/replicate")
+def test_replication_is_reported_as_pd_does(world: LocalTidbCluster) -> None:
+    _, reported = world.pd("GET", f"{API}/config/replicate")
 
-    assert (told["max-replicas"], told["enable-placement-rules"]) == (3, "false")
+    assert (reported["max-replicas"], reported["enable-placement-rules"]) == (3, "false")
     assert world.pd("GET", f"{API}/config")[1]["pd-server"]["metric-storage"] == "http://simulated-prometheus:9090"
 
 
@@ -203,7 +203,7 @@ def test_tidb_servers_keep_their_keys_in_etcd(world: LocalTidbCluster) -> None:
     assert world.pd("POST", "/v3/kv/range", {"key": _base64("/topology/prometheus")})[1].get("kvs") is None
 
 
-def test_a_tidb_server_of_a_group_tells_its_labels(world: LocalTidbCluster) -> None:
+def test_a_tidb_server_of_a_group_reports_its_labels(world: LocalTidbCluster) -> None:
     labels = {"group": "pd-auto-scaling-tidb-small", "resource-type": "small"}
     group = group_cluster()
     tidb = {"replicas": 1, "requests": {"cpu": "1", "memory": "1Gi"}, "config": {"labels": labels}}

@@ -244,11 +244,11 @@ class TestRegions:
         one = group("g", self.TYPES[0], template=node("t", amounts(4, 16), labels=self.PLACE))
         assert self.regions(self.ENTRY, groups=(one,)) == [("b", "east", "east")]
 
-    def test_a_zone_that_nobody_tells_of_has_none(self):
+    def test_a_zone_that_is_not_reported_has_none(self):
         assert self.regions(self.ENTRY) == []
         assert self.regions(pending("p", pod("1", "1Gi"))) == [("a", None, None)]
 
-    def test_a_zone_that_is_told_of_in_two_ways_has_none(self):
+    def test_a_zone_that_is_reported_in_two_ways_has_none(self):
         there = [node(name, amounts(4, 16), labels={ZONE: "b", REGION: name}) for name in ("east", "west")]
         assert self.regions(self.ENTRY, nodes=tuple(there)) == []
 
@@ -259,14 +259,14 @@ class TestRegions:
         assert [offer.node.metadata.labels[REGION] for offer in found.options] == ["north"]
 
 
-def test_a_zone_in_back_off_is_passed_over_and_told():
+def test_a_zone_in_back_off_is_passed_over_and_reported():
     kind = standard(4, zones=("z1", "z2"))
     backoffs = {(kind.name, "z1", ""): "out of stock until 02:10"}
     found = offered(pending("p", pod()), types=(kind,), world={"creation_backoffs": backoffs})
     assert [offer.zone for offer in found.options] == ["z2"]
-    [told] = found.skipped_groups
-    assert (told.code, told.machine_type) == ("InBackoff", "n1-standard-4")
-    assert "out of stock until 02:10" in told.reason
+    [reported] = found.skipped_groups
+    assert (reported.code, reported.machine_type) == ("InBackoff", "n1-standard-4")
+    assert "out of stock until 02:10" in reported.reason
 
 
 def test_a_back_off_of_one_profile_leaves_others_alone():
@@ -279,7 +279,7 @@ def test_a_back_off_of_one_profile_leaves_others_alone():
     assert [offer.group for offer in found.options] == [free.options[1].group]
 
 
-def test_only_allowed_types_are_offered_and_unknown_ones_told():
+def test_only_allowed_types_are_offered_and_unknown_ones_reported():
     found = offered(pending("p", pod()), machine_types="n1-standard-2,n9")
     assert kinds(found) == ["n1-standard-2"]
     assert [(skipped.machine_type, skipped.code) for skipped in found.skipped_groups] == [("n9", "UnknownMachineType")]

@@ -106,7 +106,7 @@ def test_minimum_sizes_and_minima_hold():
     assert len(going(snapshot(nodes, groups=[priced(4, 1.0)]), min_cpu=8)) == 2
 
 
-def test_groups_nobody_autoscales_are_left_as_they_are():
+def test_groups_that_are_not_autoscaled_are_left_as_they_are():
     world = snapshot([node("n1"), node("n2")], groups=[priced(2, 1.0, autoscaled=False)])
     assert set(why(world).values()) == {"NotAutoscaled"}
 
@@ -176,7 +176,7 @@ class TestReplacement:
     def test_not_where_there_is_no_room(self):
         assert consolidated(self.world(cheap=0.5, most=0), terms=ConsolidationOptions(budgets=())).replacement is None
 
-    def test_not_when_nobody_may(self):
+    def test_not_when_no_client_may(self):
         assert consolidated(self.world(cheap=0.5)).replacement is None
 
     def test_not_in_the_mode_for_empty_nodes(self):

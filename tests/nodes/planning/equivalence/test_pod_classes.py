@@ -49,7 +49,7 @@ def container(**more: Any) -> dict[str, Any]:
     return {"containers": [{"name": "c", **more}]}
 
 
-def test_names_owners_images_and_preferences_tell_nobody_apart():
+def test_names_owners_images_and_preferences_distinguish_nothing():
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u", "controller": True}
     preferred = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}
     one = pod("a", **container(image="x"), hostname="a-0", affinity=preferred)
@@ -77,7 +77,7 @@ def test_names_owners_images_and_preferences_tell_nobody_apart():
     ],
     ids=lambda spec: next(iter(spec)),
 )
-def test_whatever_a_rule_reads_of_a_spec_tells_pods_apart(spec: dict[str, Any]):
+def test_whatever_a_rule_reads_of_a_spec_distinguishes_pods(spec: dict[str, Any]):
     assert not are_alike(pod("a"), pod("b", **spec))
 
 
@@ -100,7 +100,7 @@ def test_equal_amounts_written_differently_are_one_class():
     assert are_alike(pod("a", requests={"cpu": "1"}), pod("b", requests={"cpu": "1000m"}))
 
 
-def test_labels_nobody_selects_by_tell_nobody_apart():
+def test_labels_without_a_selector_distinguish_nothing():
     assert are_alike(pod("a", labels={"app": "web"}), pod("b", labels={"app": "db"}, namespace="other"))
 
 
@@ -125,7 +125,7 @@ def test_labels_count_once_a_running_pod_avoids_by_them():
     assert not are_alike(pod("a", labels={"app": "web"}), pod("b", labels={"app": "db"}), view=view)
 
 
-def test_running_pods_that_only_want_company_bind_nobody():
+def test_running_pods_that_only_prefer_others_bind_nothing():
     running = pod("r", on="n1", **required(term({"app": "web"}), "podAffinity"), **spread({"app": "web"}))
     view = ClusterView.from_objects([node("n1")], [running])
 
@@ -174,7 +174,7 @@ def test_a_claim_for_one_pod_only_is_known_when_it_is_shared():
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "stated"),
     [
         ({"overhead": {"cpu": "-1"}}, "spec.overhead[cpu]: must be greater than or equal to 0"),
         (
@@ -185,11 +185,11 @@ def test_a_claim_for_one_pod_only_is_known_when_it_is_shared():
         (uses("data"), 'persistentvolumeclaim "data" not found'),
     ],
 )
-def test_a_pod_that_no_node_could_take_says_why(spec: dict[str, Any], said: str):
+def test_a_pod_that_no_node_could_take_says_why(spec: dict[str, Any], stated: str):
     problem = table(pod("a", **spec)).classes[0].problem
 
     assert problem is not None
-    assert said in ", ".join(problem.messages)
+    assert stated in ", ".join(problem.messages)
 
 
 def test_a_sound_pod_has_no_problem():

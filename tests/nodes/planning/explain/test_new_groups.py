@@ -68,8 +68,8 @@ def test_a_group_lacks_something(one: Any, expected: tuple[str, str]):
 def test_a_group_is_full():
     nodes = [node(f"g-{number}", cpu=4, memory="16Gi") for number in range(2)]
     on = [(f"g-{number}", running(f"busy-{number}", cpu=4)) for number in range(2)]
-    told = why(waiting("p", bundle="default/r"), target=2, nodes=nodes, on=on, machine_types=TYPES)
-    assert told == ("n1-standard-4", "max size reached (g)")
+    reported = why(waiting("p", bundle="default/r"), target=2, nodes=nodes, on=on, machine_types=TYPES)
+    assert reported == ("n1-standard-4", "max size reached (g)")
 
 
 def test_a_new_group_may_just_be_cheaper(reviewed: ReviewedSentences):

@@ -37,7 +37,7 @@ def test_a_request_is_compared_with_the_largest_machine_on_offer():
     assert reason.facts["shortages"] == {"cpu": {"requested": "500", "largest": "m6i.24xlarge", "offered": "96"}}
 
 
-def test_two_requests_that_no_machine_has_together_are_told_as_that():
+def test_two_requests_that_no_machine_has_together_are_reported_as_that():
     [reason] = explained(waiting("web", requests={"cpu": "96", "memory": "380Gi", "nvidia.com/gpu": 1}))
     assert "none has nvidia.com/gpu" in reason.message
 

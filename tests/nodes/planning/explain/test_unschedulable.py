@@ -10,7 +10,7 @@ from plimsoll.nodes.model.scale_up_plan import Result
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.builders import daemon_set, policy
 from tests.nodes.planning.plan_checks import problems
-from tests.nodes.planning.scale_up_clusters import group, left, machine, reason_codes, told, waiting, world
+from tests.nodes.planning.scale_up_clusters import group, left, machine, reason_codes, reported, waiting, world
 from tests.scheduling.builders import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def test_nothing_is_offered(reviewed: ReviewedSentences):
     plan = planned(world(waiting("web", 2)))
     assert plan.result is Result.NO_OPTIONS
     assert reason_codes(plan) == ["NoNodeGroups"]
-    reviewed(told(plan))
+    reviewed(reported(plan))
 
 
 def test_nothing_is_pending():
@@ -55,13 +55,13 @@ def test_everything_fits_already():
 )
 def test_no_node_of_the_group_would_take_it(more: dict[str, Any], words: str):
     plan = planned(world(waiting("web", 2, **more), groups=[group("g")]))
-    assert words in told(plan)
-    assert "(g)" in told(plan)
+    assert words in reported(plan)
+    assert "(g)" in reported(plan)
 
 
 def test_a_taint_is_in_the_way():
     plan = planned(world(waiting("web", 1), groups=[group("g", taints=[TAINT])]))
-    assert "untolerated taint(s) (g)" in told(plan)
+    assert "untolerated taint(s) (g)" in reported(plan)
 
 
 @pytest.mark.parametrize(
@@ -74,14 +74,14 @@ def test_a_taint_is_in_the_way():
     ],
 )
 def test_the_group_is_not_offered(more: dict[str, Any], words: str):
-    assert words in told(planned(world(waiting("web", 1), groups=[group("g", **more)])))
+    assert words in reported(planned(world(waiting("web", 1), groups=[group("g", **more)])))
 
 
 def test_the_group_is_full_after_this_plan(reviewed: ReviewedSentences):
     plan = planned(world(waiting("web", 12), groups=[group("g", cpu=4, most=2)]))
     assert left(plan) == {"web": 4}
     assert reason_codes(plan) == ["MaxSizeReached"]
-    reviewed(told(plan))
+    reviewed(reported(plan))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_group_is_full_after_this_plan(reviewed: ReviewedSentences):
 def test_limits_are_named_with_what_this_plan_uses_of_them(options: dict[str, Any], words: str):
     plan = planned(world(waiting("web", 12), groups=[group("g", cpu=4)]), **options)
     assert left(plan) == {"web": 4}
-    assert words in told(plan)
+    assert words in reported(plan)
 
 
 def test_the_cap_on_new_groups_is_named(reviewed: ReviewedSentences):
@@ -104,14 +104,14 @@ def test_the_cap_on_new_groups_is_named(reviewed: ReviewedSentences):
     plan = planned(world(*pending, machine_types=(machine("m4", 4),)), **options)
     assert plan.scheduled == 1
     assert reason_codes(plan) == ["MaxAutoprovisionedNodeGroupCount"]
-    reviewed(told(plan))
+    reviewed(reported(plan))
 
 
 def test_a_bundle_says_how_many_of_its_pods_would_fit(reviewed: ReviewedSentences):
     plan = planned(world(waiting("whole", 24, bundle="default/r"), groups=[group("g", cpu=7, most=2)]))
-    assert "14 of 24 pods fit" in told(plan)
+    assert "14 of 24 pods fit" in reported(plan)
     assert reason_codes(plan) == ["NotAllFit", "MaxSizeReached"]
-    reviewed(told(plan))
+    reviewed(reported(plan))
 
 
 def test_each_pod_set_of_a_refused_bundle_says_so():
@@ -129,40 +129,40 @@ def test_a_zone_that_holds_the_others_back_is_named(reviewed: ReviewedSentences)
     snapshot = world(waiting("web", 6, **spread({"app": "web"})), nodes=[full], groups=groups)
     plan = planned(snapshot)
     assert left(plan) == {"web": 3}
-    assert "3 pods cannot be spread" in told(plan)
+    assert "3 pods cannot be spread" in reported(plan)
     assert reason_codes(plan) == ["SpreadHeld", "MaxSizeReached"]
-    reviewed(told(plan))
-    assert ZONE in told(plan)
+    reviewed(reported(plan))
+    assert ZONE in reported(plan)
 
 
 class TestDaemonsInTheWay:
     def test_the_daemon_set_is_named_with_what_it_takes_of_what(self):
         plan = planned(world(waiting("web"), groups=[group("g")], daemon_sets=(daemon_set("agent", "3500m"),)))
-        assert told(plan) == "Insufficient cpu: daemon set kube-system/agent takes 3500m of 4 on each node (g)"
+        assert reported(plan) == "Insufficient cpu: daemon set kube-system/agent takes 3500m of 4 on each node (g)"
 
     def test_one_that_is_larger_than_the_node(self):
         plan = planned(world(waiting("web"), groups=[group("g")], daemon_sets=(daemon_set("agent", "6"),)))
-        assert told(plan) == "Insufficient cpu: daemon set kube-system/agent takes 6 of 4 on each node (g)"
+        assert reported(plan) == "Insufficient cpu: daemon set kube-system/agent takes 6 of 4 on each node (g)"
 
     def test_of_several_the_largest_is_named(self):
         sets = (daemon_set("small", "1"), daemon_set("large", "2"), daemon_set("free", "0"))
         plan = planned(world(waiting("web", 1, 2), groups=[group("g")], daemon_sets=sets))
-        assert "daemon sets kube-system/large and 1 more take 3 of 4 on each node (g)" in told(plan)
+        assert "daemon sets kube-system/large and 1 more take 3 of 4 on each node (g)" in reported(plan)
 
     def test_a_pod_too_large_for_the_bare_node_is_not_their_fault(self):
         plan = planned(world(waiting("web", 1, 5), groups=[group("g")], daemon_sets=(daemon_set("agent", "1"),)))
-        assert told(plan) == "Insufficient cpu (g): cpu 5 requested, g has 3"
+        assert reported(plan) == "Insufficient cpu (g): cpu 5 requested, g has 3"
 
     def test_of_machine_types_too(self):
         snapshot = world(waiting("web"), machine_types=(machine("four", 4),), daemon_sets=(daemon_set("agent", "4"),))
         plan = planned(snapshot, node_autoprovisioning=True)
-        assert told(plan) == "Insufficient cpu: daemon set kube-system/agent takes 4 of 4 on each node (four)"
+        assert reported(plan) == "Insufficient cpu: daemon set kube-system/agent takes 4 of 4 on each node (four)"
 
 
 def test_a_contradiction_is_no_error():
     pod = waiting("web", 1, nodeSelector={ZONE: "a", "disk": "ssd"})
     plan = planned(world(pod, groups=[group("g", zone="b")]))
-    assert "node affinity/selector" in told(plan)
+    assert "node affinity/selector" in reported(plan)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_contradiction_is_no_error():
         },
     ],
 )
-def test_what_cannot_be_read_is_left_with_a_reason_and_stops_nobody(spec: dict[str, Any]):
+def test_what_cannot_be_read_is_left_with_a_reason_and_stops_nothing(spec: dict[str, Any]):
     plan = planned(world(waiting("bad", 1, **spec), waiting("web", 4), groups=[group("g")]))
     assert left(plan) == {"bad": 1}
     assert plan.scheduled == 4
@@ -207,8 +207,8 @@ class TestOtherPodsAreInTheWay:
         web = waiting("web", 3, affinity={**near, **apart})
         plan = planned(world(web, **offered(nap=nap)), expander=expander, node_autoprovisioning=nap)
         assert left(plan) == {"web": 2}
-        assert "didn't match pod affinity rules" in told(plan)
-        assert "didn't match pod anti-affinity rules" in told(plan)
+        assert "didn't match pod affinity rules" in reported(plan)
+        assert "didn't match pod anti-affinity rules" in reported(plan)
         assert not false_words(plan)
 
     def test_who_waits_for_each_other(self, expander: str, nap: bool):
@@ -216,7 +216,7 @@ class TestOtherPodsAreInTheWay:
         db = waiting("db", 2, **required(term(SELF), "podAffinity"))
         plan = planned(world(web, db, **offered(nap=nap)), expander=expander, node_autoprovisioning=nap)
         assert left(plan) == {"web": 3, "db": 2}
-        assert "didn't match pod affinity rules" in told(plan)
+        assert "didn't match pod affinity rules" in reported(plan)
         assert not false_words(plan)
 
     def test_who_avoids_others_in_the_only_zone(self, expander: str, nap: bool):
@@ -224,7 +224,7 @@ class TestOtherPodsAreInTheWay:
         db = waiting("db", 1, 3, priority=10)
         plan = planned(world(web, db, **offered(nap=nap)), expander=expander, node_autoprovisioning=nap)
         assert plan.unschedulable
-        assert "anti-affinity rules" in told(plan)
+        assert "anti-affinity rules" in reported(plan)
         assert not false_words(plan)
 
 
@@ -234,4 +234,4 @@ def offered(*, nap: bool) -> dict[str, Any]:
 
 def false_words(plan: ScaleUpPlan) -> list[str]:
     false = ("no room is left", "no more node groups may be created", "a later loop iteration may help")
-    return [words for words in false if words in told(plan)]
+    return [words for words in false if words in reported(plan)]

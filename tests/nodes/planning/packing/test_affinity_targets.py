@@ -66,7 +66,7 @@ def test_guests_of_a_bundle_are_no_reason_to_refuse_it():
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 3), st.integers(1, 6), st.integers(1, 3))
-def test_with_nodes_enough_nobody_is_left_who_fits_beside_a_host(hosts: int, size: int, guests: int, beside: int):
+def test_with_nodes_enough_no_pod_is_left_that_fits_beside_a_host(hosts: int, size: int, guests: int, beside: int):
     pending = [waiting("db", hosts, size), waiting("side", guests, beside, **NEAR)]
     plan = planned(world(*pending, groups=[group("g", cpu=6, most=20)]))
     assert left(plan).get("side", 0) == max(0, guests - hosts * ((6 - size) // beside))

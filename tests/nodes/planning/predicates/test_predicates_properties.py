@@ -52,10 +52,10 @@ def test_every_pod_of_a_class_gets_the_verdict_of_the_rules_on_every_node(
 @given(clusters(), waiting(most=1))
 def test_reasons_are_counted_in_the_words_of_the_scheduler(view: ClusterView, pending: list[PendingPods]):
     outcome = compute_scheduling_outcome(pending[0].pod, view)
-    told = predicates_of(pending, view).fit_error(0)
+    reported = predicates_of(pending, view).fit_error(0)
 
     if isinstance(outcome, NotSchedulable):
-        assert outcome.message.startswith(told.message)
+        assert outcome.message.startswith(reported.message)
 
 
 @MANY
@@ -127,7 +127,7 @@ def test_answers_kept_between_turns_are_the_same_answers():
         assert engine.find_fitting(0).tolist() == [labels == {"disk": "ssd"}]
 
 
-def test_simple_classes_that_somebody_avoids_interact():
+def test_simple_classes_that_others_avoid_interact():
     view = ClusterView.from_objects([node("n1")])
     avoiding = pod("a", labels={"app": "a"}, **required(term({"app": "b"})))
     pending = [

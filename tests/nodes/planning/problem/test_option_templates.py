@@ -10,7 +10,7 @@ from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.scheduling import Storage
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.plan_checks import problems
-from tests.nodes.planning.scale_up_clusters import added, group, left, on_new_nodes, told, waiting, world
+from tests.nodes.planning.scale_up_clusters import added, group, left, on_new_nodes, reported, waiting, world
 from tests.scheduling.builders import HOSTNAME, claim, csi_node, node, pod, required, storage_class, term, uses
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def test_daemons_take_their_share_of_the_node():
 def test_a_port_of_a_daemon_is_taken():
     plan = planned(world(waiting("web", 1, **PORT), groups=[group("g", daemons=(pod("agent", **PORT),))]))
     assert left(plan) == {"web": 1}
-    assert "didn't have free ports" in told(plan)
+    assert "didn't have free ports" in reported(plan)
 
 
 def test_a_pod_with_a_host_port_comes_once_to_a_node():
@@ -51,7 +51,7 @@ def test_a_daemon_that_is_avoided_keeps_pods_off():
     assert added(planned(world(waiting("web", 1, **apart), groups=groups))) == {"without": 1}
 
 
-def test_the_name_of_the_node_a_template_was_made_from_is_nobodys_to_select():
+def test_the_name_of_the_node_a_template_was_made_from_cannot_be_selected():
     plan = planned(world(waiting("web", 1, nodeSelector={HOSTNAME: "g"}), groups=[group("g")]))
     assert left(plan) == {"web": 1}
 
@@ -116,4 +116,4 @@ def test_who_is_placed_pod_by_pod_attaches_volumes_of_its_own():
 def test_where_nothing_can_be_attached_that_is_the_reason(expander: str):
     pending = stateful("db", 2)
     snapshot = world(*pending, groups=[group("g")], storage=storage(pending, g=0))
-    assert "node(s) exceed max volume count (g)" in told(planned(snapshot, expander=expander))
+    assert "node(s) exceed max volume count (g)" in reported(planned(snapshot, expander=expander))

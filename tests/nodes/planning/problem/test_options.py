@@ -60,13 +60,13 @@ def test_what_is_left_out_says_why(one: NodeGroup, code: str, reason: str):
     assert (found.group, found.machine_type, found.code, found.reason) == ("g", "m", code, reason)
 
 
-def test_a_template_that_cannot_be_read_is_left_out_and_told():
+def test_a_template_that_cannot_be_read_is_left_out_and_reported():
     odd = node("n", amounts(4, 16))
     odd.status.allocatable["memory"] = "many"
     assert refusal(group("g", KIND, template=odd)).code == "UnreadableTemplate"
 
 
-def test_a_group_named_by_nobody_but_the_option_is_told():
+def test_a_group_named_only_by_the_option_is_reported():
     assert refusal(group("g", KIND, autoscaled=False), policy(nodes="0:1:h")).code == "NotAutoscaled"
     offered = options.find_options(snapshot(), policy(nodes="0:1:h"))
     assert [(skipped.group, skipped.code) for skipped in offered.skipped_groups] == [("h", "UnknownNodeGroup")]

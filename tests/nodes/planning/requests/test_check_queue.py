@@ -56,7 +56,7 @@ def test_a_thousand_alike_are_a_few_packings(monkeypatch: pytest.MonkeyPatch):
     assert len(packings) <= 11
 
 
-def test_the_room_of_each_is_told():
+def test_the_room_of_each_is_reported():
     _, found = check_queued_requests(world(nodes=nodes(4, 2)), POLICY, [asking("a", 5), asking("b", 1, cpu=0.5)])
     assert sum(sum(pods.values()) for pods in found["default/a"].places.values()) == 5
     assert {key for pods in found["default/b"].places.values() for key in pods} == {"default/b"}
@@ -108,7 +108,7 @@ def test_yes_has_its_room_and_no_has_none(cpus: list[int], asked: list[tuple[flo
     st.lists(st.tuples(st.sampled_from([1, 2, 3]), st.integers(1, 4)), min_size=1, max_size=5),
 )
 @settings(max_examples=30, deadline=None)
-def test_the_first_in_line_is_answered_as_if_nobody_stood_behind(cpus: list[int], asked: list[tuple[int, int]]):
+def test_the_first_in_line_is_answered_as_if_it_were_alone(cpus: list[int], asked: list[tuple[int, int]]):
     checks = [
         Check(name=f"default/r{at}", pods=(waiting(f"r{at}", count, cpu=cpu),)) for at, (cpu, count) in enumerate(asked)
     ]

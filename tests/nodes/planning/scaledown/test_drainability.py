@@ -68,7 +68,7 @@ def test_a_pod_whose_controller_is_gone_blocks(owner: str):
     assert (found.outcome, found.code) == (DrainOutcome.BLOCK, "ControllerNotFound")
 
 
-def test_a_controller_nobody_looked_up_counts_as_there():
+def test_a_controller_that_was_not_looked_up_counts_as_there():
     assert verdict(pod(), min_replica_count=5).outcome is DrainOutcome.MOVE
 
 
@@ -152,7 +152,7 @@ def test_an_empty_dir_in_memory_is_not_local_storage():
     assert verdict(pod(volumes=[{"name": "m", "emptyDir": {"medium": "Memory"}}])).outcome is DrainOutcome.MOVE
 
 
-def test_a_budget_that_lets_nobody_go_blocks():
+def test_a_budget_that_allows_no_eviction_blocks():
     web = pod(labels={"app": "web"})
     assert verdict(web, budgets=(budget(allowed=1, app="web"),)).outcome is DrainOutcome.MOVE
     assert verdict(web, budgets=(budget(allowed=1, app="web"), budget("c", allowed=0))).code == "NotEnoughPdb"

@@ -144,7 +144,7 @@ def assert_limits_hold(world: Snapshot, removals: Sequence[NodeRemoval]) -> None
         assert allowed or not sum(evicted)
 
 
-def assert_nobody_is_forced(world: Snapshot, removals: Sequence[NodeRemoval]) -> None:
+def assert_no_pod_is_forced(world: Snapshot, removals: Sequence[NodeRemoval]) -> None:
     """Every pod that has to move is named once, and none of them may not be evicted."""
     rules = DrainRules(options=policy().scale_down, now=NOON)
     for node_removal in removals:
@@ -166,7 +166,7 @@ def test_removals_are_safe(world: Snapshot):
     found = departing(world)
     assert_pods_have_places(world, found.removals)
     assert_limits_hold(world, found.removals)
-    assert_nobody_is_forced(world, found.removals)
+    assert_no_pod_is_forced(world, found.removals)
     assert departing(world) == found
 
 
@@ -247,7 +247,7 @@ def test_consolidation_is_safe_and_moves_no_pod_twice(world: Snapshot, mode: str
     found = consolidate(world, chosen, now=NOON, options=terms)
     assert_pods_have_places(world, found.removals)
     assert_limits_hold(world, found.removals)
-    assert_nobody_is_forced(world, found.removals)
+    assert_no_pod_is_forced(world, found.removals)
     moved = [move.pod for node_removal in found.removals for move in node_removal.moves]
     assert len(moved) == len(set(moved))
     named = [

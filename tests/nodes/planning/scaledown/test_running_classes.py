@@ -38,7 +38,7 @@ def _running(draw: st.DrawFn, name: str) -> Pod:
     return structs.replace(made, spec=structs.replace(made.spec, node_name="n1"))
 
 
-def told(found: RunningClasses, homes: PodsByNode) -> list[object]:
+def reported(found: RunningClasses, homes: PodsByNode) -> list[object]:
     """Of each pod: with which of the others it is in a class, what it asks for, and whether it looks at others."""
     numbers = [int(found.class_of[kind]) for kind in homes.kind.tolist()]
     return [
@@ -57,7 +57,7 @@ def test_sorted_by_and_by_is_sorted_anew(data: st.DataObject):
         before = classify_kinds(view, arrays, homes, forms=forms, before=before)
         fresh = PodsByNode.from_view(view)
 
-        assert told(before, homes) == told(
+        assert reported(before, homes) == reported(
             classify_kinds(view, NodeArrays.from_view(view), fresh, forms=SchedulingKeys(), before=None), fresh
         )
 

@@ -163,10 +163,10 @@ def rules(**more: Any) -> GroupScaleDownOptions:
     )
 
 
-def test_a_group_has_the_times_that_its_provider_tells():
+def test_a_group_has_the_times_of_its_provider():
     nodes = [node("a1", group="a"), node("b1", group="b"), node("b2", group="b", ready=False)]
-    told = rules(unneeded_time_s=60.0, unready_time_s=30.0)
-    world = snapshot(nodes, groups=[group("a", size=1), group("b", size=2, shrinking=told)])
+    reported = rules(unneeded_time_s=60.0, unready_time_s=30.0)
+    world = snapshot(nodes, groups=[group("a", size=1), group("b", size=2, shrinking=reported)])
 
     assert why(world, since=NOON - timedelta(seconds=60)) == {
         "a1": "NotUnneededLongEnough",
@@ -176,7 +176,7 @@ def test_a_group_has_the_times_that_its_provider_tells():
     assert going(world, since=NOON - timedelta(seconds=61)) == ["b1", "b2"]
 
 
-def test_a_group_has_the_thresholds_that_its_provider_tells():
+def test_a_group_has_the_thresholds_of_its_provider():
     nodes = [
         node("a1", group="a"),
         node("b1", group="b"),

@@ -60,7 +60,7 @@ def test_n36_priorities_come_before_waste():
     assert chosen(A, B, chain="priority,least-waste", priorities={10: ["^A$"], 5: [".*"]}) == "A"
 
 
-def test_priorities_that_meet_nobody_leave_all_in():
+def test_priorities_that_match_no_group_leave_all_in():
     assert chosen(A, B, chain="priority,least-waste", priorities={10: ["^C$"]}) == "B"
 
 

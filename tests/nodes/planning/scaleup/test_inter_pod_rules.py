@@ -23,8 +23,8 @@ from tests.nodes.planning.scale_up_clusters import (
     on_existing,
     on_new_nodes,
     reason_codes,
+    reported,
     running,
-    told,
     waiting,
     world,
 )
@@ -129,7 +129,7 @@ class TestApartOverZones:
         assert by_zone(plan, snapshot, "db") == {"a": 1, "b": 1, "c": 1}
         assert left(plan) == {"db": 2}
         assert reason_codes(plan) == ["OnePerDomain"]
-        reviewed(told(plan))
+        reviewed(reported(plan))
 
     def test_one_pod_goes_to_the_cheapest_zone(self):
         groups = [group("dear", zone="a", price=0.9), group("cheap", zone="b", price=0.3)]
@@ -220,7 +220,7 @@ class TestSpreadOverZones:
         assert by_zone(plan, snapshot, "web") == {"a": 1, "b": 1}
         assert left(plan) == {"web": 4}
         assert reason_codes(plan) == ["SpreadHeld", code]
-        reviewed(told(plan))
+        reviewed(reported(plan))
 
     def test_a_zone_that_runs_out_on_the_way_holds_the_others(self):
         """A node stands in it, so it counts, and cannot be left closed."""
@@ -229,7 +229,7 @@ class TestSpreadOverZones:
         snapshot = world(waiting("web", 30, **spread({"app": "web"})), nodes=[full], groups=groups)
         assert by_zone(planned(snapshot), snapshot, "web") == {"a": 5, "b": 5, "c": 4}
 
-    def test_a_zone_that_never_comes_to_be_holds_nobody(self):
+    def test_a_zone_that_never_exists_blocks_nothing(self):
         """Its only group has nodes too small for the pod: no node, no domain."""
         groups = [*THREE_ZONES[:2], group("tiny", zone="c", cpu=1)]
         snapshot = world(waiting("web", 6, 2, **spread({"app": "web"})), groups=groups)
@@ -289,10 +289,10 @@ class TestCompany:
         snapshot = world(together("cache", 2, "db", HOSTNAME), waiting("db", 1), groups=[BIG])
         assert added(planned(snapshot)) == {"big": 1}
 
-    def test_nobody_to_be_with(self):
+    def test_no_pod_to_be_with(self):
         plan = planned(world(together("cache", 2, "db", ZONE), groups=THREE_ZONES))
         assert left(plan) == {"cache": 2}
-        assert "affinity" in told(plan)
+        assert "affinity" in reported(plan)
 
     def test_one_home_the_cheapest(self):
         groups = [group("a", zone="a", price=0.5), group("b", zone="b", price=0.4), group("c", zone="c", price=0.6)]
@@ -314,11 +314,11 @@ class TestCompany:
         plan = planned(world(together("ring", 6, "ring", HOSTNAME), groups=[group("g", cpu=4), BIG]))
         assert on_new_nodes(plan) == {"ring": [6]}
 
-    def test_more_than_a_node_takes_is_said(self, reviewed: ReviewedSentences):
+    def test_more_than_a_node_takes_is_reported(self, reviewed: ReviewedSentences):
         plan = planned(world(together("ring", 6, "ring", HOSTNAME), groups=[group("g", cpu=4)]))
         assert on_new_nodes(plan) == {"ring": [4]}
         assert reason_codes(plan) == ["NoCompany"]
-        reviewed(told(plan))
+        reviewed(reported(plan))
 
 
 class TestSymmetry:
@@ -342,7 +342,7 @@ class TestSymmetry:
 
 
 class TestClasses:
-    def test_pods_of_one_shape_are_told_apart_by_labels_a_selector_sees(self):
+    def test_pods_of_one_shape_are_distinguished_by_labels_a_selector_sees(self):
         snapshot = world(apart("db", 1, "noisy"), waiting("noisy", 2), waiting("quiet", 2), groups=[BIG])
         plan = planned(snapshot)
         assert added(plan) == {"big": 2}
@@ -409,7 +409,7 @@ class TestVerifier:
         assert on_new_nodes(plan)["db"] == [1, 1, 1]
         assert left(plan) == {}
 
-    def test_what_is_refuted_whatever_is_done_is_left_out_and_said(
+    def test_what_is_refuted_whatever_is_done_is_left_out_and_reported(
         self, monkeypatch: pytest.MonkeyPatch, reviewed: ReviewedSentences
     ):
         def never(snapshot: Snapshot, plan: ScaleUpPlan) -> Any:
@@ -421,7 +421,7 @@ class TestVerifier:
         assert plan.verification_failures == 1
         assert left(plan) == {"db": 3}
         assert reason_codes(plan) == ["VerificationFailed"]
-        reviewed(told(plan))
+        reviewed(reported(plan))
         assert plan.scheduled == 2
 
     def test_too_much_on_a_node_is_refuted(self):

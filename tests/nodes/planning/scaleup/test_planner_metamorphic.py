@@ -84,14 +84,14 @@ def test_the_name_of_a_label_does_not_matter(snapshot: Snapshot):
 
 @few
 @given(snapshots(nap=False))
-def test_a_group_nobody_can_use_does_not_matter(snapshot: Snapshot):
+def test_a_group_that_no_pod_can_use_does_not_matter(snapshot: Snapshot):
     taint = {"key": "nobody", "value": "x", "effect": "NoSchedule"}
     useless = group("useless", cpu=64, price=0.01, taints=[taint])
     other = replace(snapshot, groups=(*snapshot.groups, useless))
     assert answer(plan_scale_up(snapshot, COST)) == answer(plan_scale_up(other, COST))
 
 
-def test_a_machine_type_nobody_can_use_does_not_matter():
+def test_a_machine_type_that_no_pod_can_use_does_not_matter():
     types = (machine("m4", 4), machine("m16", 16))
     pending = [waiting("web", 7), waiting("db", 3, 3)]
     plan = plan_scale_up(world(*pending, machine_types=types), nap())

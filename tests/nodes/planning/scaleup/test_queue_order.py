@@ -21,7 +21,7 @@ from tests.nodes.planning.scale_up_clusters import (
     machine,
     on_existing,
     on_new_nodes,
-    told,
+    reported,
     waiting,
     world,
 )
@@ -72,7 +72,7 @@ class TestInLine:
         pending = [waiting("big", 1, 3, age=100), waiting("medium", 1, 2, age=50), waiting("small", 1, 1, age=1)]
         assert left(planned(world(*pending, groups=[group("g", cpu=4, most=1)]))) == {"medium": 1}
 
-    def test_pods_that_fit_nowhere_hold_nobody_up(self):
+    def test_pods_that_fit_nowhere_delay_nothing(self):
         pending = [waiting("huge", 1, 64, age=100), waiting("web", 8, age=1)]
         plan = planned(world(*pending, groups=[group("g", cpu=4, most=2)]))
         assert left(plan) == {"huge": 1}
@@ -283,4 +283,4 @@ class TestBalance:
         plan = planned(snapshot, balance_similar_node_groups=True)
         assert added(plan) == {"g-a": 2, "g-b": 2}
         assert on_new_nodes(plan) == {"web": [2, 2, 2, 2]}
-        assert told(plan) == ""
+        assert reported(plan) == ""

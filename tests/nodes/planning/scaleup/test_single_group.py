@@ -13,7 +13,16 @@ from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.planning.scaleup.single_group import AWAITS_A_LATER_LOOP
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.plan_checks import placed, problems
-from tests.nodes.planning.scale_up_clusters import added, group, left, on_existing, reason_codes, told, waiting, world
+from tests.nodes.planning.scale_up_clusters import (
+    added,
+    group,
+    left,
+    on_existing,
+    reason_codes,
+    reported,
+    waiting,
+    world,
+)
 from tests.scheduling.builders import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
@@ -106,7 +115,7 @@ def test_who_another_group_may_help_waits_for_a_later_loop(reviewed: ReviewedSen
     assert left(plan) == {"web": 4}
     assert codes(plan) == {AWAITS_A_LATER_LOOP}
     assert reason_codes(plan) == ["AwaitsLaterLoop"]
-    reviewed(told(plan))
+    reviewed(reported(plan))
 
 
 def test_who_needs_another_group_waits_for_a_later_loop():
@@ -137,7 +146,7 @@ def test_loop_after_loop_helps_everybody_who_waits():
         turns += 1
     assert turns == 2
     assert left(plan) == {"huge": 1}
-    assert "Insufficient cpu" in told(plan)
+    assert "Insufficient cpu" in reported(plan)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +160,7 @@ def test_where_nothing_can_grow_any_more_the_limit_is_the_reason(options: dict[s
     assert AWAITS_A_LATER_LOOP not in codes(plan)
 
 
-def test_nobody_waits_for_a_loop_that_would_not_help():
+def test_no_pod_waits_for_a_loop_that_would_not_help():
     company = required(term({"app": "gone"}, key=ZONE), "podAffinity")
     plan = planned(world(waiting("web", 4), waiting("lonely", 1, **company), groups=[group("g", zone="a")]))
     assert left(plan) == {"lonely": 1}

@@ -78,7 +78,7 @@ def _changes(draw: st.DrawFn) -> SnapshotChanges:
     return SnapshotChanges(nodes=made, pods=changed)
 
 
-def told(snapshot: Snapshot) -> dict[str, Any]:
+def reported(snapshot: Snapshot) -> dict[str, Any]:
     """Everything rules could read of it, in its order."""
     view = snapshot.view
     return {
@@ -100,7 +100,7 @@ def test_what_changed_comes_to_the_same_as_everything_anew(history: list[Snapsho
         cluster.apply(changes)
         snapshot = keeper.update(changes, AROUND)
 
-        assert told(snapshot) == told(SnapshotBuilder().update(cluster.everything, AROUND))
+        assert reported(snapshot) == reported(SnapshotBuilder().update(cluster.everything, AROUND))
         assert snapshot.number == number
 
 
@@ -124,13 +124,13 @@ def test_earlier_snapshots_stay_what_they_were():
     first = keeper.update(
         SnapshotChanges(nodes={"n1": node("n1")}, pods={PodKey("default", "a"): pod("a", on="n1")}), AROUND
     )
-    before = told(first)
+    before = reported(first)
 
     keeper.update(
         SnapshotChanges(nodes={"n1": None, "n2": node("n2")}, pods={PodKey("default", "a"): pod("a")}), AROUND
     )
 
-    assert told(first) == before
+    assert reported(first) == before
 
 
 def test_nodes_on_which_nothing_happened_are_the_very_same():

@@ -73,7 +73,7 @@ def test_growth_by_nothing_or_above_the_maximum_is_refused(delta: int):
         assert world.replicas() == 3
 
 
-def test_a_group_that_went_away_is_told():
+def test_a_group_that_went_away_is_reported():
     with started(1) as world:
         group = world.refreshed()
         world.kube.ask("DELETE", f"{collection('MachineDeployment')}/md")

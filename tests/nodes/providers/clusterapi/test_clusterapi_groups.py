@@ -81,7 +81,7 @@ def test_what_is_being_deleted_is_no_group_any_more():
         assert ids(world) == []
 
 
-def test_without_replicas_nobody_knows_its_size():
+def test_without_replicas_its_size_is_unknown():
     with CapiCluster(runs=False) as world:
         world.deployment("md", replicas=None)
         assert ids(world) == []
@@ -175,7 +175,7 @@ def test_group_version_and_architecture_come_from_the_environment():
 
 
 def test_options_of_one_group_come_from_its_annotations():
-    told = {
+    reported = {
         "scaledownutilizationthreshold": "0.4",
         "scaledowngpuutilizationthreshold": "0.3",
         "scaledownunneededtime": "1m",
@@ -184,7 +184,7 @@ def test_options_of_one_group_come_from_its_annotations():
         "maxnodestartuptime": "25m",
         "ignoredaemonsetsutilization": "true",
     }
-    annotations = {**bounds(), **{f"{OPTIONS}{name}": value for name, value in told.items()}}
+    annotations = {**bounds(), **{f"{OPTIONS}{name}": value for name, value in reported.items()}}
     assert options_with(annotations) == GroupOptions(
         utilization_threshold=0.4,
         gpu_utilization_threshold=0.3,

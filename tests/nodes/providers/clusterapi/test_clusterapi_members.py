@@ -49,7 +49,7 @@ def test_a_machine_that_failed_before_it_was_a_node_failed_to_be_created():
         assert instances(world) == (wanted,)
 
 
-def test_the_newer_api_tells_failures_elsewhere():
+def test_the_newer_api_reports_failures_elsewhere():
     status = {"deprecated": {"v1beta1": {"failureMessage": "no quota"}}}
     with with_machines(machine("m", MS, status=status)) as world:
         (found,) = instances(world)
@@ -71,7 +71,7 @@ def test_a_machine_that_is_going_keeps_its_id():
         assert instances(world) == (Instance(id="x/1", name="n", state=InstanceState.DELETING),)
 
 
-def test_where_machines_have_no_provider_ids_their_nodes_tell_them():
+def test_where_machines_have_no_provider_ids_their_nodes_identify_them():
     with with_machines(machine("m", MS, status=NODE)) as world:
         world.kube.made("/api/v1/nodes", {"metadata": {"name": "n"}, "spec": {"providerID": "bare://7"}})
         assert instances(world) == (Instance(id="bare://7", name="n"),)
@@ -125,7 +125,7 @@ def test_an_id_of_ours_leads_back_to_its_machine():
         assert group_of(world, provider_id=pending.id) == f"MachineSet/{HERE}/ms"
 
 
-def test_two_machines_of_one_node_name_are_nobodys():
+def test_two_machines_of_one_node_name_belong_to_no_group():
     bodies = [machine(name, MS, providerID=f"x/{name}", status=NODE) for name in ("a", "b")]
     with with_machines(*bodies) as world:
         assert group_of(world, name="n") is None

@@ -88,7 +88,7 @@ def test_a_template_in_use_or_without_sizes_is_no_machine_type():
 # ---- groups that could be made
 
 
-def test_a_theoretical_group_tells_what_its_nodes_would_be():
+def test_a_theoretical_group_describes_what_its_nodes_would_be():
     with CapiCluster(runs=False) as world:
         template(world)
         group = theoretical(world)
@@ -194,7 +194,7 @@ def test_only_what_auto_provisioning_made_is_deleted():
         assert outcome.kind is FailureKind.REFUSED
 
 
-def test_labels_that_people_say_are_synced_are_allowed_and_told():
+def test_labels_configured_as_synced_are_allowed_and_reported():
     with CapiCluster(runs=False) as world:
         template(world, annotations={SYNCED: "team", f"{CAPACITY}labels": "a=b"})
         world.do(theoretical(world, labels={"team": "red"}).create())

@@ -60,18 +60,18 @@ def test_only_named_nodes_go_and_each_is_paid_for_once(story: list[tuple[tuple[s
     fault = ScaleFaults(TimedOut("lost"))
     fault.is_on = False
     with CapiCluster(runs=False, through=fault) as world:
-        told = RemovalScenario(world, fault)
+        reported = RemovalScenario(world, fault)
         named = set()
         for (removal, trouble), happens in story:
             number = int(removal.split()[1])
             named.add(number)
-            told.remove(number, trouble)
-            told.let(happens)
+            reported.remove(number, trouble)
+            reported.let(happens)
         # The autoscaler goes on until all of them are gone.
         for number in sorted(named):
-            told.let("a refresh")
-            told.remove(number, "")
-            told.let("cluster api acts")
+            reported.let("a refresh")
+            reported.remove(number, "")
+            reported.let("cluster api acts")
         stay = [ref(number).name for number in range(_NODES) if number not in named]
         assert (world.nodes(), world.replicas()) == (stay, len(stay))
 

@@ -48,13 +48,13 @@ def written(template: dict[str, Any] | None = None, **annotations: str) -> Machi
     return found
 
 
-def node(found: MachineDeployment, told: Infrastructure = TOLD, **like: str) -> Node:
-    template = build_template(found, told, architecture="amd64", like=like)
+def node(found: MachineDeployment, reported: Infrastructure = TOLD, **like: str) -> Node:
+    template = build_template(found, reported, architecture="amd64", like=like)
     assert isinstance(template, Node)
     return template
 
 
-def test_annotations_tell_what_nodes_have():
+def test_annotations_describe_what_nodes_have():
     found = written(
         cpu="4", memory="16Gi", ephemeral_disk="100Gi", maxPods="250", gpu_type="amd.com/gpu", gpu_count="2"
     )
@@ -97,8 +97,8 @@ def test_a_template_is_a_ready_empty_node():
 
 
 def test_attach_limits_of_volumes_come_with_the_template():
-    told = node(written(cpu="4", memory="16Gi", csi_driver="ebs.csi.aws.com=25,efs.csi.aws.com"))
-    group = NodeGroup(id="g", min_size=0, max_size=9, target_size=0, template=told)
+    reported = node(written(cpu="4", memory="16Gi", csi_driver="ebs.csi.aws.com=25,efs.csi.aws.com"))
+    group = NodeGroup(id="g", min_size=0, max_size=9, target_size=0, template=reported)
     storage = add_template_limits(Storage(), [group])
 
     found = storage.find_csi_node(make_template(group, TransientTaints(PodRules())))
@@ -107,13 +107,13 @@ def test_attach_limits_of_volumes_come_with_the_template():
     assert limits == [("ebs.csi.aws.com", 25), ("efs.csi.aws.com", None)]
 
 
-def test_templates_that_tell_no_limits_leave_storage_as_it_is():
+def test_templates_without_limits_leave_storage_as_it_is():
     storage = Storage()
     group = NodeGroup(id="g", min_size=0, max_size=9, target_size=0, template=node(written(cpu="4", memory="16Gi")))
     assert add_template_limits(storage, [group]) is storage
 
 
-def test_the_default_architecture_is_for_when_nobody_says_it():
+def test_the_default_architecture_is_used_when_none_is_given():
     assert node(written(cpu="1", memory="1Gi"), Infrastructure()).metadata.labels["kubernetes.io/arch"] == "amd64"
     labelled = written(cpu="1", memory="1Gi", labels="kubernetes.io/arch=s390x")
     assert node(labelled).metadata.labels["kubernetes.io/arch"] == "s390x"
@@ -146,7 +146,7 @@ def test_taints_merge_by_key_and_effect_and_annotations_win():
     )
 
 
-def test_a_real_node_tells_zone_and_type_best():
+def test_a_real_node_gives_zone_and_type_best():
     labels: dict[str, Any] = {
         "topology.kubernetes.io/zone": "a",
         "node.kubernetes.io/instance-type": "t",
@@ -214,7 +214,7 @@ def test_without_the_infrastructures_object_annotations_are_enough():
         assert missing == NotImplementedByProvider(call="TemplateNodeInfo")
 
 
-def test_an_infrastructure_that_tells_nothing_yet_is_asked_again_later():
+def test_an_infrastructure_without_data_is_asked_again_later():
     with CapiCluster(runs=False) as world:
         world.deployment("md", template=referring(apiVersion=f"{INFRASTRUCTURE}/v1beta1"))
         assert isinstance(world.do(world.refreshed().template_node_info()), NotImplementedByProvider)

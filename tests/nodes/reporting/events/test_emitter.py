@@ -47,7 +47,7 @@ def heard_after(*seconds: float, **options: Any) -> list[int]:
     return counts
 
 
-def test_every_turn_other_pods_are_told_that_they_are_ignored_n10():
+def test_every_loop_other_pods_get_the_event_that_they_are_ignored_n10():
     heard, counts = FakeRecorder(), []
     emitter = EventEmitter(heard)
     consuming = (filtered_pod(f"p{number}", CONSUMING, **{CONSUME_ANNOTATIONS[0]: "pr-x"}) for number in range(120))
@@ -59,7 +59,7 @@ def test_every_turn_other_pods_are_told_that_they_are_ignored_n10():
     assert len({about.name for about, _, _ in heard.events}) == 120
 
 
-def test_the_same_is_told_once_in_five_minutes():
+def test_the_same_is_reported_once_in_five_minutes():
     assert heard_after(0, 10, 299, 300, 310) == [1, 1, 1, 2, 2]
 
 

@@ -39,7 +39,7 @@ def test_a_node_that_is_drained_names_its_use_and_its_pods():
     assert build_events(one)[-1].about.uid == "uid-of-web-0"
 
 
-def test_what_is_held_back_is_not_told():
+def test_what_is_held_back_is_not_reported():
     brake = Reason(code="MaxRemovalsPerHour", message="enough for now")
 
     assert build_events(loop_result(scale_down=scale_down(removal("n1"), held_back={"n1": brake}))) == ()
@@ -84,7 +84,7 @@ def test_groups_of_auto_provisioning_that_go_n31():
     ]
 
 
-def test_taints_that_nobody_needs_any_more_are_told_of_on_the_node():
+def test_taints_that_are_no_longer_needed_are_reported_on_the_node():
     failed = CleanedNode(node="n2", failure=Reason(code="WriteFailed", message="conflict"))
     one = loop_result(nodes=(node("n1"),), cleaned=(CleanedNode(node="n1"), failed))
 

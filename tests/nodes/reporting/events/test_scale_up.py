@@ -42,7 +42,7 @@ from tests.nodes.reporting.loop_results import (
 CPU_LIMIT = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached (13 of 5 in use)")
 
 
-def test_a_group_that_grows_is_told_before_and_after_on_the_status_config_map():
+def test_a_group_that_grows_is_reported_before_and_after_on_the_status_config_map():
     one = scaled_up_loop(scale_up(option("g", size=1), waiting("p"), nodes=2))
 
     assert event_messages(one, "ScaledUpGroup") == [
@@ -62,14 +62,14 @@ def test_a_growth_that_the_cloud_refuses_is_a_warning():
     assert event_messages(one, "TriggeredScaleUp") == []
 
 
-def test_a_group_that_is_made_is_told_by_the_id_the_cloud_gave_it():
+def test_a_group_that_is_made_is_reported_by_the_id_the_cloud_gave_it():
     new = scale_up(option("nap-1", exists=False), waiting("p"))
     one = loop_result(scale_up=ScaleUpPart(plan=planned(new), results=(scale_up_result(new, group="nap-1-x"),)))
 
     assert event_messages(one, "CreatedNodeGroup") == ["NodeAutoprovisioning: created new node group nap-1-x"]
 
 
-def test_a_group_that_cannot_be_made_is_not_told_to_have_been_grown():
+def test_a_group_that_cannot_be_made_is_not_reported_as_scaled_up():
     new = scale_up(option("nap-1", exists=False), waiting("p"))
     one = loop_result(
         scale_up=ScaleUpPart(plan=planned(new), results=(scale_up_result(new, created=False, failure=STOCKOUT),))
@@ -81,7 +81,7 @@ def test_a_group_that_cannot_be_made_is_not_told_to_have_been_grown():
     assert event_messages(one, "ScaledUpGroup") == []
 
 
-def test_what_a_brake_held_back_is_not_told_as_if_it_had_happened():
+def test_what_was_held_back_is_not_reported_as_done():
     held = scale_up(option("g"), waiting("p"))
     brake = Reason(code="Paused", message="paused")
     one = loop_result(
@@ -94,7 +94,7 @@ def test_what_a_brake_held_back_is_not_told_as_if_it_had_happened():
 # ---- pods
 
 
-def test_a_pod_is_told_which_groups_grow_for_it():
+def test_a_pod_gets_an_event_with_the_groups_scaled_up_for_it():
     red, blue = waiting("red"), waiting("blue")
     one = scaled_up_loop(
         scale_up(option("a"), red), scale_up(option("b", size=2, most=5), red, blue), pending=(red, blue)
@@ -123,7 +123,7 @@ def test_of_pods_alike_the_first_have_a_place_the_next_are_helped_and_the_last_a
     assert event_objects(one, "NotTriggerScaleUp") == ["Pod/four-3"]
 
 
-def test_a_pod_that_is_left_is_told_how_many_groups_are_in_the_way_for_which_reason():
+def test_a_pod_that_stays_pending_gets_an_event_with_the_number_of_groups_per_reason():
     reasons = (
         group_reason("MaxSizeReached", "max size reached", "a"),
         group_reason("InBackoff", "in backoff until 02:10", "b"),
@@ -161,7 +161,7 @@ def test_a_cap_on_groups_is_named_n35():
     ]
 
 
-def test_a_full_cluster_is_told_on_the_status_config_map_and_on_pods():
+def test_a_full_cluster_is_reported_on_the_status_config_map_and_on_pods():
     entry = waiting("p")
     full = Reason(code=MAX_NODES_REACHED, message="the cluster has 9 ready nodes, max-nodes-total is 9")
     plan = planned(
@@ -175,7 +175,7 @@ def test_a_full_cluster_is_told_on_the_status_config_map_and_on_pods():
     ]
 
 
-def test_fifty_pods_of_a_class_are_told_by_themselves_and_the_owner_of_all():
+def test_fifty_pods_of_a_class_get_events_of_their_own_and_their_owner_one_for_all():
     many = replicas("web", 300)
     one = unschedulable_loop(*many, reasons=(CPU_LIMIT,))
 
@@ -207,7 +207,7 @@ def test_every_owner_has_its_own_fifty():
     assert len(names) == 102
 
 
-def test_of_many_owners_fewer_pods_are_told_so_that_no_event_is_pushed_out():
+def test_of_many_owners_fewer_pods_get_events_so_that_no_event_is_pushed_out():
     owners = [replicas(f"rs{number}", 60) for number in range(300)]
     one = unschedulable_loop(*(entry for entries in owners for entry in entries), reasons=(CPU_LIMIT,))
 
@@ -216,7 +216,7 @@ def test_of_many_owners_fewer_pods_are_told_so_that_no_event_is_pushed_out():
     assert {name for name in names if name.startswith("ReplicaSet/")} == {f"ReplicaSet/rs{n}" for n in range(300)}
 
 
-def test_what_is_only_asked_for_by_a_request_is_no_pod_to_tell_of():
+def test_what_is_only_asked_for_by_a_request_is_no_pod_to_report():
     asked = PendingPods(key="default/request/0", pod=pod("asked"), count=40)
     one = scaled_up_loop(scale_up(option("g"), asked), pending=(asked,))
 
@@ -230,7 +230,7 @@ def consuming(count: int) -> tuple[FilteredPod, ...]:
     return tuple(filtered_pod(f"p{number}", CONSUMING, **{CONSUME_ANNOTATIONS[0]: "pr-x"}) for number in range(count))
 
 
-def test_at_most_fifty_pods_a_turn_are_told_that_they_are_ignored_n10():
+def test_at_most_fifty_pods_per_loop_get_the_event_that_they_are_ignored_n10():
     one = loop_result(filtered_pods=consuming(205))
 
     assert len(event_messages(one, "IgnoredInScaleUp")) == 50
@@ -245,14 +245,14 @@ def test_the_old_annotation_counts_too():
     assert event_messages(one, "IgnoredInScaleUp")[0].endswith("ProvisioningRequest default/pr-y")
 
 
-def test_expendable_pods_are_not_told_anything():
+def test_expendable_pods_get_no_event():
     assert build_events(loop_result(filtered_pods=(filtered_pod("p", "Expendable"),))) == ()
 
 
 # ---- repairs, health, priorities
 
 
-def test_growth_that_failed_later_is_told_with_the_clouds_words():
+def test_growth_that_failed_later_is_reported_with_the_clouds_words():
     error = ScaleUpError(code="STOCKOUT", message="none left")
     reason = build_failed_instances_reason("g", error, failed=3, new=3, messages=["none left"])
     failed = FailedScaleUp(group="g", error=error, nodes=3, reason=reason)
@@ -262,7 +262,7 @@ def test_growth_that_failed_later_is_told_with_the_clouds_words():
     assert build_events(one)[0].type is EventType.WARNING
 
 
-def test_each_machine_that_never_became_a_node_is_told_when_it_is_deleted():
+def test_each_machine_that_never_became_a_node_is_reported_when_it_is_deleted():
     reason = build_unregistered_reason("g", 2, limit_s=900, kept=0)
     gone = GroupRepair(group="g", reason=reason, instances=("i-1", "i-2"))
 
@@ -291,7 +291,7 @@ def test_an_unhealthy_cluster_is_a_warning():
     assert event_messages(one, "ClusterUnhealthy") == ["Cluster is unhealthy: 5 of 8 nodes are unready"]
 
 
-def test_groups_without_a_priority_are_told_on_the_priority_config_map():
+def test_groups_without_a_priority_are_reported_on_the_priority_config_map():
     without = SkippedGroup(group="g", machine_type="", code="NoPriority", reason="no pattern meets it")
     one = loop_result(scale_up=ScaleUpPart(plan=planned(skipped_groups=(without,))))
 
@@ -301,7 +301,7 @@ def test_groups_without_a_priority_are_told_on_the_priority_config_map():
     ]
 
 
-def test_a_bad_priority_config_map_is_told_there():
+def test_a_bad_priority_config_map_is_reported_there():
     problem = Reason(code="PriorityConfigMapInvalid", message="priorities: 'x' is not a whole number")
 
     assert event_messages(loop_result(priority_problem=problem), "PriorityConfigMapInvalid") == [problem.message]
@@ -318,7 +318,7 @@ def prioritised(*groups: str, **numbers: str) -> LoopResult:
     return replace(one, policy=replace(one.policy, priorities=patterns))
 
 
-def test_priorities_that_meet_no_group_at_all_are_told_there():
+def test_priorities_that_meet_no_group_at_all_are_reported_there():
     one = prioritised("pool-a", p10="gpu-.*", p50="spot")
 
     assert event_objects(one, "PriorityConfigMapNoGroupMatched") == ["ConfigMap/cluster-autoscaler-priority-expander"]
@@ -327,7 +327,7 @@ def test_priorities_that_meet_no_group_at_all_are_told_there():
     ]
 
 
-def test_nothing_is_said_of_priorities_that_meet_a_group_or_that_nobody_follows():
+def test_nothing_is_reported_of_priorities_that_match_a_group_or_that_no_expander_uses():
     assert event_messages(prioritised("pool-a", p10="pool-.*"), "PriorityConfigMapNoGroupMatched") == []
     assert event_messages(prioritised("pool-a"), "PriorityConfigMapNoGroupMatched") == []
     unasked = prioritised("pool-a", p10="gpu-.*")

@@ -175,7 +175,7 @@ def test_without_anybody_to_ask_only_the_same_machine_sees_them(world: EmbeddedA
     assert site.get("/plan")[0] == 200
 
 
-def test_when_the_server_cannot_be_asked_nobody_gets_in(world: EmbeddedApi):
+def test_when_the_server_cannot_be_asked_no_user_gets_in(world: EmbeddedApi):
     gone = ScriptedTransport(NotSent("refused"))
     site = PagesHarness(world, reviewer=AccessReviewer(world.new_client(through=lambda _: gone)))
 
@@ -230,9 +230,9 @@ def test_explaining_pods_that_do_not_wait(site: PagesHarness):
 
 @pytest.mark.parametrize("query", ["", "?pod=", "?pod=web", "?pod=/web", "?pod=a/b&pod=c/d", "?pod=a/b&request=a/b"])
 def test_a_question_that_does_not_name_one_thing_is_refused(site: PagesHarness, query: str):
-    status, told, _ = site.get(f"/explain{query}")
+    status, reported, _ = site.get(f"/explain{query}")
     assert status == 400
-    assert "/explain?pod=NAMESPACE/NAME or /explain?request=NAMESPACE/NAME" in told
+    assert "/explain?pod=NAMESPACE/NAME or /explain?request=NAMESPACE/NAME" in reported
 
 
 def test_explaining_a_request_that_waits_for_its_next_attempt(site: PagesHarness):

@@ -42,18 +42,18 @@ def entry(one: LoopResult, number: int = 1) -> Entry:
     return Entry(number=number, plan=plan, outcomes=outcomes)
 
 
-def said(world: EmbeddedApi) -> dict[str, str]:
+def stated(world: EmbeddedApi) -> dict[str, str]:
     plans = read_last_plans(world.ask("GET", URL)["data"])
     return {str(ref): str(plan.not_done[0].reason.code) for ref, plan in plans.items()}
 
 
-def test_what_was_said_of_each_thing_is_found_there(world: EmbeddedApi):
+def test_the_report_on_each_thing_is_found_there(world: EmbeddedApi):
     one = unschedulable_loop(
         waiting("p"), reasons=(LIMIT,), scale_down=scale_down(unremovable=(unremovable("n1", "BookedCapacity"),))
     )
     assert world.do(LastPlansWriter(world.client, LAST_PLANS_MAP).keep(entry(one), NAMESPACE)) is None
 
-    assert said(world) == {"pod/default/p": "NotTriggerScaleUp", "node/n1": "BookedCapacity"}
+    assert stated(world) == {"pod/default/p": "NotTriggerScaleUp", "node/n1": "BookedCapacity"}
 
 
 def test_a_restart_keeps_what_stood_there(world: EmbeddedApi):
@@ -63,7 +63,7 @@ def test_a_restart_keeps_what_stood_there(world: EmbeddedApi):
     world.do(LastPlansWriter(world.client, LAST_PLANS_MAP).keep(entry(first), NAMESPACE))
     world.do(LastPlansWriter(world.client, LAST_PLANS_MAP).keep(entry(second), NAMESPACE))
 
-    assert said(world).keys() == {"node/n1", "node/n2"}
+    assert stated(world).keys() == {"node/n1", "node/n2"}
 
 
 def test_nothing_is_written_where_nothing_changed(world: EmbeddedApi):
@@ -91,27 +91,27 @@ def test_it_never_grows_beyond_its_size(world: EmbeddedApi):
 
 def test_turns_that_follow_each_other_at_once_are_written_together_a_little_later(world: EmbeddedApi):
     writer = LastPlansWriter(world.client, LAST_PLANS_MAP)
-    teller = Reporter(last_plans=writer)
+    reporter = Reporter(last_plans=writer)
     turns = [
         loop_result(scale_down=scale_down(unremovable=(unremovable(name, "NotAutoscaled"),)))
         for name in ("n1", "n2", "n3")
     ]
     for number, loop in enumerate(turns):
-        world.do(teller.report(replace(loop, at=loop.at + timedelta(seconds=number))))
-    assert said(world).keys() == {"node/n1"}
+        world.do(reporter.report(replace(loop, at=loop.at + timedelta(seconds=number))))
+    assert stated(world).keys() == {"node/n1"}
 
-    world.do(teller.report(replace(turns[2], at=turns[2].at + timedelta(seconds=10))))
+    world.do(reporter.report(replace(turns[2], at=turns[2].at + timedelta(seconds=10))))
 
-    assert said(world).keys() == {"node/n1", "node/n2", "node/n3"}
+    assert stated(world).keys() == {"node/n1", "node/n2", "node/n3"}
 
 
 def test_the_last_words_are_written_at_a_clean_end(world: EmbeddedApi):
-    teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_MAP))
+    reporter = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_MAP))
     for name in ("n1", "n2"):
-        world.do(teller.report(loop_result(scale_down=scale_down(unremovable=(unremovable(name, "NotAutoscaled"),)))))
-    world.do(teller.close(policy()))
+        world.do(reporter.report(loop_result(scale_down=scale_down(unremovable=(unremovable(name, "NotAutoscaled"),)))))
+    world.do(reporter.close(policy()))
 
-    assert said(world).keys() == {"node/n1", "node/n2"}
+    assert stated(world).keys() == {"node/n1", "node/n2"}
 
 
 def test_what_could_not_be_written_is_written_with_the_next(world: EmbeddedApi):
@@ -121,7 +121,7 @@ def test_what_could_not_be_written_is_written_with_the_next(world: EmbeddedApi):
     writer._client = world.client
     world.do(writer.catch_up(NAMESPACE, one.at + timedelta(seconds=10)))
 
-    assert said(world).keys() == {"node/n1"}
+    assert stated(world).keys() == {"node/n1"}
 
 
 def test_a_refusal_is_a_value(world: EmbeddedApi):
@@ -130,8 +130,8 @@ def test_a_refusal_is_a_value(world: EmbeddedApi):
     assert isinstance(world.do(writer.keep(entry(loop_result(ended_early=LIMIT)), NAMESPACE)), Forbidden)
 
 
-def test_a_teller_without_a_journal_keeps_them_all_the_same(world: EmbeddedApi):
-    teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_MAP))
-    world.do(teller.report(loop_result(scale_down=scale_down(unremovable=(unremovable("n1", "NotAutoscaled"),)))))
+def test_a_reporter_without_a_journal_keeps_them_all_the_same(world: EmbeddedApi):
+    reporter = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_MAP))
+    world.do(reporter.report(loop_result(scale_down=scale_down(unremovable=(unremovable("n1", "NotAutoscaled"),)))))
 
     assert Ref.parse("node/n1") in read_last_plans(world.ask("GET", URL)["data"])

@@ -181,7 +181,7 @@ def test_a_plan_names_ten_thousand_pods_and_counts_the_rest():
     assert one.count == 12_000
 
 
-def test_nodes_kept_for_the_same_reason_are_told_together():
+def test_nodes_kept_for_the_same_reason_are_reported_together():
     part = scale_down(unremovable=tuple(unremovable(f"n{number}", "NotAutoscaled") for number in range(50)))
     (one,) = build_plan(loop_result(scale_down=part)).not_done
 
@@ -264,7 +264,7 @@ def test_a_new_group_that_is_held_back_is_written_once_although_its_name_differs
     assert news_of(*loops) == [["nodegroup/nap-a"], None]
 
 
-def test_everything_in_force_is_said_again_after_six_hours():
+def test_everything_in_force_is_repeated_after_six_hours():
     almost, after = 6 * 3600 - 10, 6 * 3600
     turns = (keeping(60), keeping(60, seconds=almost), keeping(60, seconds=after), keeping(60, seconds=after + 10))
 
@@ -316,17 +316,17 @@ def find_written_codes(*loops: LoopResult) -> list[list[tuple[str, str, str]]]:
 WAITS = unschedulable_loop(waiting("p"), reasons=(LIMIT,))
 
 
-def test_a_pod_that_got_its_place_is_said_to_have_one_once():
+def test_a_pod_that_got_its_place_is_reported_once():
     (_, *then) = find_written_codes(WAITS, placed_now("p", "n1"), placed_now("p", "n1"))
 
     assert then == [[("pod/default/p", "HasPlace", "n1")], []]
 
 
-def test_a_pod_that_is_nowhere_is_not_said_to_run():
+def test_a_pod_that_is_nowhere_is_not_reported_as_running():
     assert find_written_codes(WAITS, after(loop_result(), seconds=10))[1] == [("pod/default/p", "WaitsNoMore", "")]
 
 
-def test_a_turn_that_saw_nothing_or_did_not_plan_leaves_what_was_said():
+def test_a_turn_that_saw_nothing_or_did_not_plan_leaves_what_was_reported():
     blind = after(LoopResult(number=8, at=NOON, policy=loop_result().policy, ended_early=LIMIT), seconds=10)
     unplanned = after(loop_result(waiting("p")), seconds=20)
 
@@ -361,7 +361,7 @@ def find_note(health: ClusterHealth) -> Reason:
     return reason
 
 
-def test_a_quiet_group_is_told_with_its_sizes_and_limits():
+def test_a_quiet_group_is_reported_with_its_sizes_and_limits():
     note = find_note(standing_of())
     assert note.facts == {"size": 2, "state": "steady", "min": 1, "max": 10}
     assert re.findall(r"\d+", note.message) == ["2", "2", "1", "10"], "nodes, ready, minimum, maximum"
@@ -373,7 +373,7 @@ def test_a_quiet_group_is_told_with_its_sizes_and_limits():
     assert fixed.facts["state"] == "fixed"
 
 
-def test_a_group_that_grew_is_told_with_when_it_did_and_what_is_on_its_way():
+def test_a_group_that_grew_is_reported_with_the_time_and_what_is_on_its_way():
     grows = scaled_up_loop(scale_up(option("g", size=2), waiting("p"), nodes=2), health=standing_of())
     quiet = after(loop_result(health=standing_of(target=4, ready=2)), seconds=10)
 
@@ -386,7 +386,7 @@ def test_a_group_that_grew_is_told_with_when_it_did_and_what_is_on_its_way():
     assert "from 2 to 4 at 2026-01-01 12:00:00 UTC" in growth
 
 
-def test_a_group_that_lost_a_node_is_told_with_when_it_did():
+def test_a_group_that_lost_a_node_is_reported_with_the_time():
     loses = loop_result(health=standing_of(), scale_down=ScaleDownPart(finished=(ended(removal("n9")),)))
 
     ((note,),) = find_notes(loses)
@@ -399,10 +399,10 @@ def test_a_turn_that_could_not_look_says_nothing_of_groups():
 
 def test_the_size_of_a_quiet_group_is_news_only_when_it_changed():
     news, notes = PlanDeduplicator(), GroupNotes()
-    told = []
+    reported = []
     for seconds, target in ((0, 2), (10, 2), (20, 3)):
         one = after(loop_result(health=standing_of(target=target, ready=target)), seconds=seconds)
         plan, outcomes = build_plan_and_outcomes(one)
         found = news.select_changes(structs.replace(plan, not_done=(*plan.not_done, *notes.build(one))), outcomes)
-        told.append(0 if found is None else len(found[0].not_done))
-    assert told == [1, 0, 1]
+        reported.append(0 if found is None else len(found[0].not_done))
+    assert reported == [1, 0, 1]

@@ -135,7 +135,7 @@ def test_nodes_added_and_groups_made_n26():
     assert samples["created_node_groups_total{group_type=autoprovisioned}"] == 1
 
 
-def test_accelerators_are_told_apart():
+def test_accelerators_are_distinguished():
     with_gpu = node("t", **{"cpu": "8", "nvidia.com/gpu": "2"})
     with_gpu.metadata.labels["cloud.google.com/gke-accelerator"] = "nvidia-t4"
     samples = after(scaled_up_loop(scale_up(option("g", node=with_gpu), nodes=2)))

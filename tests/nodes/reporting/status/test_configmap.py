@@ -65,7 +65,7 @@ def test_the_last_turn_and_the_options_in_force_stand_beside_it(world: EmbeddedA
 
 
 @pytest.mark.parametrize("written", ["", "[]", "no json", "{"])
-def test_options_that_somebody_wrote_over_are_not_known(written: str):
+def test_options_that_were_overwritten_are_not_known(written: str):
     assert read_options_annotation({"plimsoll.io/options": written}) is None
 
 

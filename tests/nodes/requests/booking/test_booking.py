@@ -146,7 +146,7 @@ class TestConsumption:
         found = booked(world(nodes=nodes(), on=on), request_view("r", (ONE, 1), (pods_of(2), 2)))
         assert found.consumption["default/r"].remaining == (0, 2)
 
-    def test_of_pod_sets_alike_labels_tell_which(self):
+    def test_of_pod_sets_alike_labels_show_which(self):
         sets = [(pods_of(1, labels={"role": role}), 2) for role in ("leader", "worker")]
         on = [("n0", consumer("c", "r", ONE, role="worker", extra="x"))]
         found = booked(world(nodes=nodes(), on=on), request_view("r", *sets))

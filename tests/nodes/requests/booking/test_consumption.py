@@ -39,10 +39,10 @@ def test_pods_that_consume_nothing_are_passed_over():
 
 
 @pytest.mark.parametrize(
-    ("said", "code"), [("", "ProvisioningClassAnnotationMissing"), (CHECK, "ProvisioningClassMismatch")]
+    ("stated", "code"), [("", "ProvisioningClassAnnotationMissing"), (CHECK, "ProvisioningClassMismatch")]
 )
-def test_the_class_is_to_be_named(said: str, code: str):
-    (warning,) = find_consumer_warnings([consumer("c", "r", ONE, said_class=said)], there(R))
+def test_the_class_is_to_be_named(stated: str, code: str):
+    (warning,) = find_consumer_warnings([consumer("c", "r", ONE, stated_class=stated)], there(R))
     assert warning.reason.code == code
     assert warning.pod is not None
     assert ATOMIC in warning.reason.message
@@ -65,7 +65,7 @@ def test_labels_and_names_make_no_difference():
     assert codes([consumer("c", "r", ONE, job="x")], there(R)) == []
 
 
-def test_a_request_that_does_not_exist_is_told_once():
+def test_a_request_that_does_not_exist_is_reported_once():
     """N10."""
     waiting = [consumer(f"c{number}", "pr-x", ONE) for number in range(3)]
     (warning,) = find_consumer_warnings(waiting, there())
@@ -75,7 +75,7 @@ def test_a_request_that_does_not_exist_is_told_once():
 
 
 def test_the_class_is_to_be_named_also_of_a_request_that_does_not_exist():
-    waiting = [consumer("c0", "pr-x", ONE), consumer("c1", "pr-x", ONE, said_class="")]
+    waiting = [consumer("c0", "pr-x", ONE), consumer("c1", "pr-x", ONE, stated_class="")]
     missing, unnamed = find_consumer_warnings(waiting, there())
     assert (missing.reason.code, unnamed.reason.code) == (
         "ProvisioningRequestMissing",
@@ -85,11 +85,11 @@ def test_the_class_is_to_be_named_also_of_a_request_that_does_not_exist():
 
 
 def test_a_class_may_be_named_by_any_of_its_names():
-    assert codes([consumer("c", "r", ONE, said_class="atomic-scale-up.kubernetes.io")], there(R)) == []
+    assert codes([consumer("c", "r", ONE, stated_class="atomic-scale-up.kubernetes.io")], there(R)) == []
 
 
-def test_of_requests_of_other_classes_nothing_is_said():
-    waiting = [consumer("c", "foreign", ONE, said_class="")]
+def test_of_requests_of_other_classes_nothing_is_reported():
+    waiting = [consumer("c", "foreign", ONE, stated_class="")]
     assert codes(waiting, there(known=frozenset({"default/foreign"}))) == []
 
 
@@ -128,9 +128,9 @@ class TestUnschedulable:
     def test_capacity_that_is_still_to_come_is_waited_for(self, phase: Phase):
         assert codes(self.waiting, there(others=(request_view("r", (ONE, 4), phase=phase),))) == []
 
-    @pytest.mark.parametrize(("status", "said"), [(PodStatus(), []), (REFUSED, ["ConsumingPodsUnschedulable"])])
-    def test_room_that_was_not_to_be_kept(self, status: PodStatus, said: list[str]):
+    @pytest.mark.parametrize(("status", "stated"), [(PodStatus(), []), (REFUSED, ["ConsumingPodsUnschedulable"])])
+    def test_room_that_was_not_to_be_kept(self, status: PodStatus, stated: list[str]):
         """Only the scheduler can say whether it is gone."""
         free = request_view("r", (ONE, 4), class_kind=ClassKind.CHECK, reserves=False)
-        waiting = [consumer("c", "r", ONE, said_class=CHECK)]
-        assert codes([structs.replace(request, status=status) for request in waiting], there(others=(free,))) == said
+        waiting = [consumer("c", "r", ONE, stated_class=CHECK)]
+        assert codes([structs.replace(request, status=status) for request in waiting], there(others=(free,))) == stated

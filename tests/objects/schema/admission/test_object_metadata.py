@@ -120,7 +120,7 @@ def test_the_status_is_written_only_through_its_subresource():
     assert (through_main["spec"], through_main["status"]) == ({"a": "3"}, {"ok": False})
 
 
-def test_an_old_object_that_cannot_be_read_is_said_so():
+def test_an_old_object_that_cannot_be_read_is_reported_as_such():
     admission = a_version(an_object()).admit_update(a_thing(), a_thing(metadata={"name": "a", "labels": 1}))
 
     assert admission.bad_request == (

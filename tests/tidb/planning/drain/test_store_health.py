@@ -42,7 +42,7 @@ def test_t25_three_normal_stores_remain() -> None:
         assert world.pd.evicting == {4}
 
 
-def test_t25_with_one_base_store_down_nothing_is_told_to_pd() -> None:
+def test_t25_with_one_base_store_down_nothing_is_sent_to_pd() -> None:
     with DrainHarness() as world:
         world.pd.stores[2].heard = "Down"
         blocked = world.take_out()
@@ -117,7 +117,7 @@ def test_placement_rules_may_need_more_stores() -> None:
         assert blocked.reason.facts["needed"] == 4
 
 
-def test_what_pd_refuses_is_told_in_its_words_and_tried_again() -> None:
+def test_what_pd_refuses_is_reported_in_its_words_and_tried_again() -> None:
     with DrainHarness(leaders_per_s=float("inf")) as world:
         # PD counts stores by its own setting, which may have been raised since we asked.
         with mock.patch.object(world.pd, "_store", return_value=(400, "not enough stores")):
@@ -157,7 +157,7 @@ def test_a_lasting_trouble_does() -> None:
 # ---- guarding
 
 
-def test_a_guard_lets_replicas_fall_and_tells_pd_nothing() -> None:
+def test_a_guard_lets_replicas_fall_and_sends_pd_nothing() -> None:
     with DrainHarness(replicas=2, is_active=False) as world:
         assert isinstance(world.take_out(), Drained)
         assert world.pd.wrote == []

@@ -121,7 +121,7 @@ def test_a_storage_rule_of_the_older_form_is_none():
     assert counts(asked, *disks(290)) == {}
 
 
-def test_facts_tell_the_arithmetic():
+def test_facts_show_the_arithmetic():
     (reason,) = planned(strategy(), *base(0.9, 0.9, 0.9)).reasons
     assert reason.facts == {
         "rule": "cpu",

@@ -110,19 +110,19 @@ def test_defect_9_the_smallest_instance_goes_first_whatever_the_order(turned: bo
     ],
     ids=["no quota", "no usage", "quota 0", "stale", "young"],
 )
-def test_defect_10_an_instance_that_tells_nothing_is_not_low(silent: dict[str, Any]):
+def test_defect_10_an_instance_that_reports_nothing_is_not_low(silent: dict[str, Any]):
     idle = [*base(0.05, 0.05), *group_of("small", 0.05)]
     assert counts(strategy(SMALL), *idle) == {}
     assert counts(strategy(SMALL), *idle, silent) == {"small": 1}
     assert codes(strategy(SMALL), *idle, silent) == ["metrics_missing"]
 
 
-def test_defect_10_an_instance_that_tells_nothing_does_not_hold_back_additions():
+def test_defect_10_an_instance_that_reports_nothing_does_not_hold_back_additions():
     assert counts(strategy(SMALL), *PARTLY_HOT, instance(None, name="silent")) == {"small": 2}
     assert counts(strategy(SMALL), *base(0.9, 0.9, 0.9), instance(None, name="silent")) == {"own": 7}
 
 
-def test_defect_10_groups_do_not_make_room_while_an_instance_tells_nothing():
+def test_defect_10_groups_do_not_make_room_while_an_instance_reports_nothing():
     """They would for the cluster's own, if all were known."""
     high = [*base(0.9, 0.9, 0.9), *group_of("small", 0.9)]
     assert counts(strategy(SMALL, nodes=5), *high) == {"own": 5}

@@ -29,7 +29,7 @@ def test_a_time_ahead_is_waited_for_even_without_an_interval():
     assert not check_cooldown(find_last_change([at(60)], now=at(60)), interval_s=0, now=at(60))
 
 
-def test_a_time_of_more_than_a_day_ahead_is_not_believed_and_told():
+def test_a_time_of_more_than_a_day_ahead_is_not_believed_and_reported():
     assert find_last_change([at(DAY_S)], now=at(0)).moment == at(DAY_S)
     found = find_last_change([at(DAY_S + 1), at(-5)], now=at(0))
     assert found.moment == at(-5)
@@ -46,7 +46,7 @@ def test_a_crash_before_the_status_was_written_does_not_scale_twice():
     assert codes(decided(world, plan(count=3), now=30)) == {KEY: "CoolingDown"}
 
 
-def test_what_waits_is_told_in_words_that_stay_the_same():
+def test_what_waits_is_reported_in_words_that_stay_the_same():
     world = seen(group(), status={KEY: entry(0)})
     early, later = (decided(world, plan(count=2), now=now) for now in (10, 200))
     assert early == later

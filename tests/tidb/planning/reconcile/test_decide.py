@@ -243,7 +243,7 @@ def test_a_store_that_leaves_stays_if_it_is_wanted_again():
     assert after.status[KEY].omitted_count == 0
 
 
-def test_a_store_that_was_told_to_stay_is_not_sent_away_at_once():
+def test_a_store_that_was_asked_to_stay_is_not_sent_away_at_once():
     world = seen(group(replicas=2, drain_record=MARK))
     world = next_pass(world, decided(world, plan(count=2)), now=0)
     assert codes(decided(world, plan(count=1), now=499)) == {KEY: "CoolingDown"}
@@ -257,14 +257,14 @@ def test_a_lost_mark_does_not_keep_a_store_from_staying_or_leaving():
     assert kinds(decided(offline)) == [f"TakeOut {KEY} 1"]
 
 
-def test_lowered_replicas_are_restored_in_their_time_and_not_if_nobody_wants_them():
+def test_lowered_replicas_are_restored_in_their_time_and_not_if_they_are_not_wanted():
     world = seen(group(replicas=1, running=2, registered=1, offline=1), status={KEY: entry(0)})
     assert codes(decided(world, plan(count=2), now=299)) == {KEY: "CoolingDown"}
     assert kinds(decided(world, plan(count=3), now=300)) == [f"BringBack {KEY} 2"]
     assert not decided(world, plan(count=1), now=300).acts
 
 
-def test_a_store_that_is_up_is_brought_back_whatever_is_told_of_its_pod():
+def test_a_store_that_is_up_is_brought_back_whatever_is_reported_its_pod():
     world = seen(group(replicas=1, running=1, registered=2), status={KEY: entry(0)})
     assert codes(decided(world, plan(count=2), now=299)) == {KEY: "CoolingDown"}
     assert kinds(decided(world, plan(count=2), now=300)) == [f"BringBack {KEY} 2"]

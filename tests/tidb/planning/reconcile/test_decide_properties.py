@@ -254,15 +254,15 @@ def test_a_group_goes_by_omission_only_if_sure(given_: tuple[ObservedComponent, 
 def test_every_key_of_an_answer_is_accounted_for(given_: tuple[ObservedComponent, list[ScalingPlan]]):
     world, answer = given_
     found = decided(world, *answer)
-    told = {act.key for act in found.acts} | {held.key for held in found.held}
+    reported = {act.key for act in found.acts} | {held.key for held in found.held}
     standing = {group_seen.key: group_seen.replicas for group_seen in world.groups}
     for scaling_plan in answer:
         if scaling_plan.is_homogeneous:
-            assert scaling_plan.group in told or scaling_plan.count <= world.base.replicas
+            assert scaling_plan.group in reported or scaling_plan.count <= world.base.replicas
         else:
-            assert scaling_plan.group in told or standing.get(scaling_plan.group, 0) == scaling_plan.count
+            assert scaling_plan.group in reported or standing.get(scaling_plan.group, 0) == scaling_plan.count
     for key, number in standing.items():
-        assert key in told or number == found.status[key].desired_replicas
+        assert key in reported or number == found.status[key].desired_replicas
 
 
 @given(worlds_and_answers())

@@ -76,7 +76,7 @@ def test_what_is_absent_is_left_out():
     ]
 
 
-def test_instances_on_their_way_and_changed_sizes_are_told():
+def test_instances_on_their_way_and_changed_sizes_are_reported():
     spec = {"tikv": {"resources": TYPES, "rules": {"cpu": RULE}}}
     found = asked(TIKV, spec, pending={"storage_small": 2}, suffixes={"storage_small": "0123abcd"})
     assert found["pending"] == {"storage_small": 2}

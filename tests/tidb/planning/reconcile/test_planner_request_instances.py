@@ -44,7 +44,7 @@ def question(*groups: ObservedGroup, **changes: Any) -> Strategy:
     return build_planner_request(world, tc, effective, node_count=5, policy=POLICY, now=at(0))
 
 
-def test_what_is_made_and_not_registered_is_told_by_type():
+def test_what_is_made_and_not_registered_is_reported_by_type():
     found = question(group(replicas=3, registered=1), base=base(5, registered=3))
     assert found.pending == {"small": 2, OWN: 2}
     assert found.node_count == 5

@@ -89,7 +89,7 @@ class TestWhatIsMeasured:
         assert used(deployment, hard={"count/deployments.apps": "3"}) == {"count/deployments.apps": "1"}
 
 
-class TestWhoIsMeasured:
+class TestMeasuredInstances:
     def test_a_finished_pod_is_not_charged_but_counted(self):
         async def story(world: AdmissionHarness) -> Json:
             await world.furnish()
@@ -165,7 +165,7 @@ def test_every_container_must_say_what_cpu_and_memory_quotas_are_about():
     assert message == 'pods "p" is forbidden: failed quota: rq: must specify cpu for: b; limits.memory for: b,c'
 
 
-def test_only_what_is_exceeded_is_told():
+def test_only_what_is_exceeded_is_reported():
     message = refusal_of(pod(requests={"cpu": "3"}), quota(hard={"pods": "5", "cpu": "2"}))
     assert message == 'pods "p" is forbidden: exceeded quota: rq, requested: cpu=3, used: cpu=0, limited: cpu=2'
 
@@ -206,8 +206,8 @@ def test_an_update_is_charged_with_the_difference():
         await world.update({**service("ClusterIP"), "metadata": {**service("x")["metadata"], "labels": {"a": "b"}}})
         await world.update(service("NodePort"))
 
-    told = "exceeded quota: rq, requested: services.nodeports=1, used: services.nodeports=0"
-    assert told in refused(story)["message"]
+    reported = "exceeded quota: rq, requested: services.nodeports=1, used: services.nodeports=0"
+    assert reported in refused(story)["message"]
 
 
 def test_a_changed_quota_counts_for_the_next_write():
@@ -221,7 +221,7 @@ def test_a_changed_quota_counts_for_the_next_write():
     assert "exceeded quota: rq, requested: count/configmaps=1" in refused(story)["message"]
 
 
-def test_a_quota_nobody_asked_about_for_long_is_counted_anew():
+def test_a_quota_that_was_unused_for_long_is_counted_anew():
     async def story(world: AdmissionHarness) -> Json:
         await world.furnish()
         await world.put(quota(hard={"pods": "2000"}))
@@ -285,7 +285,7 @@ def test_a_write_whose_caller_has_gone_counts_as_long_as_it_is_on_its_way():
 
 
 @pytest.mark.parametrize("pauses", range(5))
-def test_whoever_is_cancelled_while_the_status_is_told_is_not_charged(pauses: int):
+def test_a_request_cancelled_while_the_status_is_written_is_not_charged(pauses: int):
     async def story(world: AdmissionHarness) -> list[str]:
         await world.furnish()
         await world.put(quota(hard={"pods": "1"}))
@@ -296,7 +296,7 @@ def test_whoever_is_cancelled_while_the_status_is_told_is_not_charged(pauses: in
     assert in_world(story, LaggingDriver([9] * 20)) == ["next"]
 
 
-def test_whoever_fails_because_the_status_cannot_be_told_is_not_charged():
+def test_a_request_that_fails_because_the_status_cannot_be_written_is_not_charged():
     driver = LaggingDriver([])
 
     async def story(world: AdmissionHarness) -> list[str]:
@@ -326,9 +326,9 @@ def test_what_an_update_frees_is_free_when_it_is_durable():
         with pytest.raises(StatusError, match="exceeded quota"):
             await world.create(service("b", "NodePort"))
         await shrinking
-        told = world.get("v1", "ResourceQuota", "rq")["status"]["used"]
+        reported = world.get("v1", "ResourceQuota", "rq")["status"]["used"]
         await world.create(service("b", "NodePort"))
-        return dict(told)
+        return dict(reported)
 
     assert in_world(story) == {"services.nodeports": "0"}
 

@@ -8,7 +8,7 @@ from plimsoll.local.controller_manager.workloads.controlled_objects.template_has
 )
 
 
-def test_the_hash_label_does_not_tell_templates_apart_and_everything_else_does():
+def test_the_hash_label_does_not_distinguish_templates_and_everything_else_does():
     plain = {"metadata": {"labels": {"app": "a"}}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}
     labelled = {**plain, "metadata": {"labels": {"app": "a", "pod-template-hash": "x"}}}
     other = {**plain, "spec": {"volumes": [{"name": "v"}]}}

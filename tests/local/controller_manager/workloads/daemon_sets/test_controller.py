@@ -128,7 +128,7 @@ def test_surging_starts_the_new_pod_before_the_old_one_ends():
         assert _images(world) == ["nginx:2", "nginx:2"]
 
 
-def test_on_delete_waits_for_somebody_to_delete():
+def test_on_delete_waits_for_a_deletion():
     with WorkloadCluster() as world:
         _with_nodes(world, "a", "b")
         world.make(_SETS, daemon_set(updateStrategy={"type": "OnDelete"}))
@@ -149,7 +149,7 @@ def test_pods_become_available_after_min_ready_seconds():
         assert world.get(f"{_SETS}/d")["status"]["numberAvailable"] == 1
 
 
-def test_a_failed_pod_is_replaced_and_told_of_and_a_second_one_has_to_wait():
+def test_a_failed_pod_is_replaced_and_reported_and_a_second_one_has_to_wait():
     with WorkloadCluster() as world:
         _with_nodes(world, "a")
         world.make(_SETS, daemon_set())
@@ -157,7 +157,7 @@ def test_a_failed_pod_is_replaced_and_told_of_and_a_second_one_has_to_wait():
         world.phase(first, "Failed")
         assert world.names not in ([], [first])
         message = f"Found failed daemon pod here/{first} on node a, will try to kill it"
-        assert ("FailedDaemonPod", message) in world.told("DaemonSet")
+        assert ("FailedDaemonPod", message) in world.reported("DaemonSet")
         second = world.names[0]
         world.phase(second, "Failed")
         assert world.names == [second]

@@ -104,7 +104,7 @@ def test_scaling_changes_the_set_and_what_it_remembers():
         assert one["spec"]["replicas"] == 6
         assert (one["metadata"]["annotations"][DESIRED], one["metadata"]["annotations"][MOST]) == ("6", "8")
         assert w.get(DEPLOYMENTS, "d")["status"]["availableReplicas"] == 6
-        assert w.told("Deployment")[-1][1] == f"Scaled up replica set {one['metadata']['name']} from 2 to 6"
+        assert w.reported("Deployment")[-1][1] == f"Scaled up replica set {one['metadata']['name']} from 2 to 6"
 
 
 def test_scaling_in_the_middle_of_a_rollout_keeps_the_proportion():
@@ -161,7 +161,7 @@ def test_old_sets_beyond_the_history_limit_are_removed():
         assert revisions(w) == {"nginx:3": "3", "nginx:4": "4"}
 
 
-def test_a_rollout_without_progress_is_told_after_its_deadline_and_only_then():
+def test_a_rollout_without_progress_is_reported_after_its_deadline_and_only_then():
     with ReplicaSetCluster() as w:
         w.made(DEPLOYMENTS, deployment(progressDeadlineSeconds=60))
         w.run.advance_by(59)
@@ -241,7 +241,7 @@ def test_a_set_that_is_deleted_is_made_again():
         assert w.sizes() == {"nginx:1": 2}
 
 
-def test_without_a_replica_set_controller_the_status_is_told_all_the_same():
+def test_without_a_replica_set_controller_the_status_is_reported_all_the_same():
     with ReplicaSetCluster(build_deployment_services) as w:
         w.made(DEPLOYMENTS, deployment())
         w.run.advance_by(5)

@@ -47,7 +47,7 @@ class _CrashingReplicaSetCluster(ReplicaSetCluster):
             super().start()
 
 
-def _told_with_crash_after(n: int) -> bool:
+def _reported_with_crash_after(n: int) -> bool:
     """Whether the crash struck."""
     crash = CrashAfter(n)
     with _CrashingReplicaSetCluster(crash) as w:
@@ -69,6 +69,6 @@ def _told_with_crash_after(n: int) -> bool:
 
 def test_a_crash_after_any_call_loses_nothing_and_makes_nothing_twice():
     n = 1
-    while _told_with_crash_after(n):
+    while _reported_with_crash_after(n):
         n += 1
     assert n > 30

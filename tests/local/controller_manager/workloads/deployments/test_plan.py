@@ -55,20 +55,20 @@ class ModelReplicaSet:
     made: datetime
     total: int = 0
     available: int = 0
-    told: tuple[int, int] = (0, 0)
+    reported: tuple[int, int] = (0, 0)
 
     def follow(self) -> None:
         """What the replica set controller does: pods as many as wanted, those that are not ready go first."""
         self.total = self.size
         self.available = min(self.available, self.size)
-        self.told = (self.total, self.available)
+        self.reported = (self.total, self.available)
 
     def get_ready(self) -> None:
         self.available = min(self.available + 1, self.total)
 
     def view(self) -> ReplicaSet:
         metadata = ObjectMeta(name=self.name, generation=1, annotations=self.annotations, creation_timestamp=self.made)
-        replicas, available = self.told
+        replicas, available = self.reported
         status = ReplicaSetStatus(
             observed_generation=1, replicas=replicas, ready_replicas=available, available_replicas=available
         )

@@ -93,7 +93,7 @@ def test_too_many_failures_end_the_job_and_the_pods_that_still_run():
             ("Failed", "BackoffLimitExceeded"),
         ]
         assert _status(world)["failed"] == 2
-        assert ("BackoffLimitExceeded", "Job has reached the specified backoff limit") in world.told("Job")
+        assert ("BackoffLimitExceeded", "Job has reached the specified backoff limit") in world.reported("Job")
 
 
 def test_a_job_past_its_deadline_fails():
@@ -119,7 +119,7 @@ def test_a_suspended_job_gives_its_pods_up_without_counting_them_and_goes_on_whe
         world.run.advance_by(5)
         assert len(_unended(world)) == 2
         assert _status(world)["startTime"] == "2026-01-01T00:00:15Z"
-        assert [reason for reason, _ in world.told("Job") if reason in {"Suspended", "Resumed"}] == [
+        assert [reason for reason, _ in world.reported("Job") if reason in {"Suspended", "Resumed"}] == [
             "Suspended",
             "Resumed",
         ]
@@ -171,7 +171,7 @@ def test_pods_of_a_job_that_is_gone_are_let_go():
         assert not any(_TRACKING in pod["metadata"].get("finalizers", []) for pod in world.pods)
 
 
-def test_a_pod_that_somebody_deletes_counts_as_failed_once():
+def test_a_pod_that_is_deleted_counts_as_failed_once():
     with WorkloadCluster() as world:
         world.make(JOBS, job())
         world.run.advance_by(2)

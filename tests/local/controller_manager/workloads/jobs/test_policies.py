@@ -46,8 +46,8 @@ def _status(world: WorkloadCluster) -> Any:
 
 
 def _conditions(world: WorkloadCluster) -> list[tuple[str, str, str]]:
-    told = _status(world).get("conditions", [])
-    return [(item["type"], item["reason"], item["message"]) for item in told if item["status"] == "True"]
+    reported = _status(world).get("conditions", [])
+    return [(item["type"], item["reason"], item["message"]) for item in reported if item["status"] == "True"]
 
 
 def _unended(world: WorkloadCluster) -> dict[int, Any]:

@@ -64,7 +64,7 @@ class ReplicaSetCluster(LocalClusterHarness):
         sets = [(set_["spec"]["template"]["spec"]["containers"][0]["image"], set_) for set_ in self.all(SETS)]
         return {image: item["spec"]["replicas"] for image, item in sets if item["spec"]["replicas"]}
 
-    def told(self, kind: str) -> list[tuple[str, str]]:
+    def reported(self, kind: str) -> list[tuple[str, str]]:
         events = self.ask("GET", f"{EVENTS}?fieldSelector=involvedObject.kind={kind}").body["items"]
         return [(event["reason"], event["message"]) for event in events]
 

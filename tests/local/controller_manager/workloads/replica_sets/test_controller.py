@@ -55,7 +55,7 @@ def test_scaling_down_deletes_pods_that_are_not_ready_first():
         w.patch(SETS, "r", {"spec": {"replicas": 2}})
         w.run.settle()
         assert [pod["metadata"]["name"] for pod in w.pods] == kept
-        assert [reason for reason, _ in w.told("ReplicaSet")].count("SuccessfulDelete") == 2
+        assert [reason for reason, _ in w.reported("ReplicaSet")].count("SuccessfulDelete") == 2
 
 
 def test_a_patient_set_says_nothing_of_a_pod_that_is_replaced_in_time():
@@ -69,14 +69,14 @@ def test_a_patient_set_says_nothing_of_a_pod_that_is_replaced_in_time():
             w.make_ready(pod)
         assert w.get(SETS, "r")["status"] == {"replicas": 0}
         w.run.advance_by(0.5)
-        told = w.get(SETS, "r")
-        assert told["status"]["readyReplicas"] == 2
+        reported = w.get(SETS, "r")
+        assert reported["status"]["readyReplicas"] == 2
         gone, kept = (pod["metadata"]["name"] for pod in w.pods)
         w.ask("DELETE", f"{PODS}/{gone}")
         w.run.settle()
         w.make_ready(next(pod for pod in w.pods if pod["metadata"]["name"] not in {gone, kept}))
         w.run.advance_by(5)
-        assert w.get(SETS, "r")["metadata"]["resourceVersion"] == told["metadata"]["resourceVersion"]
+        assert w.get(SETS, "r")["metadata"]["resourceVersion"] == reported["metadata"]["resourceVersion"]
 
 
 def test_a_pod_that_is_deleted_is_replaced():
@@ -171,13 +171,13 @@ def test_a_ready_pod_is_available_only_after_min_ready_seconds():
         assert w.get(SETS, "r")["status"]["availableReplicas"] == 1
 
 
-def test_pods_that_are_refused_are_told_tried_one_at_a_time_and_made_when_they_are_allowed():
+def test_pods_that_are_refused_are_reported_tried_one_at_a_time_and_made_when_they_are_allowed():
     with world() as w:
         w.made(SETS, replica_set(replicas=20, template=template(serviceAccountName="later")))
         w.run.settle()
         (failure,) = w.get(SETS, "r")["status"]["conditions"]
         assert (failure["type"], failure["reason"]) == ("ReplicaFailure", "FailedCreate")
-        assert [reason for reason, _ in w.told("ReplicaSet")] == ["FailedCreate"]
+        assert [reason for reason, _ in w.reported("ReplicaSet")] == ["FailedCreate"]
         w.made(PODS.replace("/pods", "/serviceaccounts"), {"metadata": {"name": "later"}})
         w.run.advance_by(60)
         assert len(w.pods) == 20
@@ -215,7 +215,7 @@ def test_pods_that_become_ready_together_make_one_status():
         assert [event["object"]["status"]["readyReplicas"] for event in watching.events] == [20]
 
 
-def test_a_set_that_had_nothing_left_to_do_mends_what_somebody_makes_of_its_status():
+def test_a_set_that_had_nothing_left_to_do_mends_what_others_write_into_its_status():
     with world() as w:
         w.made(SETS, replica_set(replicas=2))
         w.run.settle()

@@ -68,7 +68,7 @@ def test_scaling_down_goes_from_the_top_and_waits_for_what_is_not_well():
         assert world.names == ["s-0", "s-1", "s-2"]
         world.ready("s-0")
         assert world.names == ["s-0"]
-        deletes = [message for reason, message in world.told("StatefulSet") if reason == "SuccessfulDelete"]
+        deletes = [message for reason, message in world.reported("StatefulSet") if reason == "SuccessfulDelete"]
         assert deletes == ["delete Pod s-2 in StatefulSet s successful", "delete Pod s-1 in StatefulSet s successful"]
 
 
@@ -116,7 +116,7 @@ def test_below_the_partition_pods_stay_and_come_back_as_they_were():
         assert _images(world)["s-0"] == "nginx:1"
 
 
-def test_on_delete_waits_for_somebody_to_delete():
+def test_on_delete_waits_for_a_deletion():
     with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(replicas=1, updateStrategy={"type": "OnDelete"}))
         world.ready("s-0")
@@ -133,7 +133,7 @@ def test_each_pod_has_its_own_claims_and_finds_them_again():
         assert claim["metadata"]["labels"] == {"app": "s", "kind": "fast"}
         volumes = {pod["name"]: pod for pod in world.pods[0]["spec"]["volumes"]}
         assert volumes["data"]["persistentVolumeClaim"]["claimName"] == "data-s-0"
-        assert world.told("StatefulSet")[0] == (
+        assert world.reported("StatefulSet")[0] == (
             "SuccessfulCreate",
             "create Claim data-s-0 Pod s-0 in StatefulSet s success",
         )
@@ -176,7 +176,7 @@ def test_going_back_to_an_older_template_gives_its_revision_the_highest_number()
         assert world.get(f"{_SETS}/s")["status"]["updateRevision"] == first
 
 
-def test_a_name_that_somebody_else_has_is_counted_as_a_collision():
+def test_a_name_that_is_taken_is_counted_as_a_collision():
     with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(replicas=0))
         name = world.all(_REVISIONS)[0]["metadata"]["name"]
