@@ -34,7 +34,7 @@ import uuid
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import AlterConfigOp, ConfigResource
 from kafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, TopicAlreadyExistsError
 from kafka.protocol.metadata import MetadataRequest
@@ -321,8 +321,8 @@ class RealKafka:
     ) -> None:
         """Wait for something that comes about in its own time. Looks that cost the brokers much must be rare."""
         until = time.monotonic() + within_s
-        while not _is_met(is_met):
-            assert time.monotonic() < until, f"did not come about: {what}"
+        while (problem := _find_problem(is_met)) is not None:
+            assert time.monotonic() < until, f"did not come about: {what} ({problem})"
             time.sleep(every_s)
 
     def make_as_new(self) -> None:
@@ -339,12 +339,32 @@ class RealKafka:
         if moving := self._ask(lambda client: client.list_partition_reassignments()):
             self._ask(lambda client: client.alter_partition_reassignments(dict.fromkeys(moving)))
         self._delete_topics()
+        self._restore_internal_topics()
 
     def _delete_topics(self) -> None:
         names = [name for name in self._ask(lambda client: client.list_topics()) if not name.startswith("__")]
         if names:
             self._ask(lambda client: client.delete_topics(names))
             self.wait_until(lambda: not set(names) & set(self.client.list_topics()), "the topics are deleted")
+
+    def _restore_internal_topics(self) -> None:
+        """Internal topics stay, but a replica on a broker that is forgotten would keep it from being unregistered."""
+        targets = {key: list(FIRST_BROKERS) for key in self._list_strayed()}
+        if not targets:
+            return
+        self._ask(lambda client: client.alter_partition_reassignments(targets))
+        self.wait_until(lambda: not self._list_strayed(), "internal topics are on the first brokers")
+
+    def _list_strayed(self) -> list[TopicPartition]:
+        """Partitions of internal topics with a replica, or a reassignment, on another broker than the first ones."""
+        names = [name for name in self._ask(lambda client: client.list_topics()) if name.startswith("__")]
+        found = self._ask(lambda client: client.describe_topics(names)) if names else []
+        return [
+            TopicPartition(topic["name"], partition["partition_index"])
+            for topic in found
+            for partition in topic["partitions"]
+            if set(partition["replica_nodes"]) - set(FIRST_BROKERS)
+        ]
 
     def _delete_broker_settings(self) -> None:
         for broker in self.running:
@@ -462,9 +482,9 @@ def _make_id() -> str:
     return text
 
 
-def _is_met(is_met: Callable[[], object]) -> bool:
-    """A client that still asks a broker which is down has no answer yet."""
+def _find_problem(is_met: Callable[[], object]) -> str | None:
+    """Why something did not come about yet; None: it did. A client that asks a broker which is down has no answer."""
     try:
-        return bool(is_met())
-    except KafkaError:
-        return False
+        return None if is_met() else "it is not so"
+    except KafkaError as error:
+        return repr(error)

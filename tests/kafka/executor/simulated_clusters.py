@@ -16,9 +16,10 @@ from plimsoll.runtime.virtual_run import VirtualRun
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Coroutine, Iterator, Sequence
+    from collections.abc import Collection, Coroutine, Iterator, Sequence
 
     from plimsoll.core.clock import Clock
+    from plimsoll.kafka.model.description import TopicDescription
     from plimsoll.kafka.model.executions import ExecutionOutcome
     from plimsoll.local.kafka.partitions import SimulatedPartition
 
@@ -123,6 +124,27 @@ class Cluster:
             assert sorted(part.isr) == sorted(part.replicas), part
             assert len(set(part.replicas)) == len(part.replicas), part
             assert {round(log.size) for log in part.logs.values()} == {round(part.end)}, part
+
+
+class LaggingAdmin(SimulatedAdmin):
+    """Answers about topics with what they were some seconds ago, as a broker whose metadata is behind."""
+
+    def __init__(self, kafka: SimulatedKafka, clock: Clock, *, lag_s: float) -> None:
+        super().__init__(kafka)
+        self._clock = clock
+        self._lag_s = lag_s
+        self._known: dict[str, list[tuple[float, TopicDescription]]] = {}
+
+    async def describe_topics(self, names: Collection[str] | None = None) -> tuple[TopicDescription, ...]:
+        now = self._clock.monotonic_s()
+        answer = []
+        for topic in await super().describe_topics(names):
+            known = self._known.setdefault(topic.name, [])
+            known.append((now, topic))
+            while len(known) > 1 and known[1][0] <= now - self._lag_s:
+                known.pop(0)
+            answer.append(known[0][1])
+        return tuple(answer)
 
 
 class Running:

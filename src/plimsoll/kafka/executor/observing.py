@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 WHOLE_REFRESH_S: Final = 30.0
 DELETED_AFTER: Final = 2
 """Consecutive answers that do not know a topic."""
+METADATA_LAG_S: Final = 10.0
+"""How long a broker's copy of the metadata may be behind the controller's. What contradicts a plan must last longer."""
 UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC"
 
 

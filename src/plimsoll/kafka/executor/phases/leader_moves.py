@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.executor import reasons
+from plimsoll.kafka.executor.observing import METADATA_LAG_S
 from plimsoll.kafka.model.executions import TaskState
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class LeaderMoves:
         self._context = context
         self._tasks = context.tasks.leaders
         self._tried_since: dict[TopicPartition, float] = {}
+        self._elsewhere_since: dict[TopicPartition, float] = {}
 
     @property
     def has_unfinished(self) -> bool:
@@ -82,6 +84,8 @@ class LeaderMoves:
         """Whether it may be elected now. One that is done or has no hope ends here."""
         target = task.proposal.new_replicas
         partition = view.partitions.get(task.key)
+        if partition is None or set(partition.replicas) == set(target):
+            self._elsewhere_since.pop(task.key, None)
         if view.is_deleted(task.key):
             task.finish(TaskState.COMPLETED, reasons.explain_deleted(task.key.topic))
         elif task.key in view.reassignments:
@@ -92,7 +96,7 @@ class LeaderMoves:
         elif partition.replicas == target and partition.leader == target[0]:
             task.finish(TaskState.COMPLETED)
         elif set(partition.replicas) != set(target):
-            task.finish(TaskState.DEAD, _explain_replicas(partition, target))
+            self._wait_for_replicas(task, _explain_replicas(partition, target))
         elif target[0] not in partition.isr or target[0] not in view.alive:
             self._wait(task, _explain_not_in_sync(target[0]))
         else:
@@ -128,6 +132,13 @@ class LeaderMoves:
         if not is_limited:
             self._tried_since.pop(task.key, None)
         elif now - self._tried_since.setdefault(task.key, now) >= ELECTION_S:
+            task.finish(TaskState.DEAD, reason)
+
+    def _wait_for_replicas(self, task: MovementTask, reason: Reason) -> None:
+        """Another client moved the replicas, or the broker that was asked does not know of our movement yet."""
+        now = self._context.now_s
+        task.reason = reason
+        if now - self._elsewhere_since.setdefault(task.key, now) >= METADATA_LAG_S:
             task.finish(TaskState.DEAD, reason)
 
 

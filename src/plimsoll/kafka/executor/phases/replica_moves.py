@@ -14,6 +14,7 @@ import structlog
 
 from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
 from plimsoll.kafka.executor import reasons
+from plimsoll.kafka.executor.observing import METADATA_LAG_S
 from plimsoll.kafka.executor.phases.batches import BrokerSlots, find_leader, list_involved
 from plimsoll.kafka.executor.phases.strategies import sort_tasks
 from plimsoll.kafka.executor.throttles import WantedThrottles, compute_throttles
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 UNSEEN_CHECKS: Final = 3
-"""Checks after which a reassignment that is neither listed nor done counts as cancelled."""
+"""Checks after which a reassignment that is neither listed nor done is sent again."""
 ATTEMPTS: Final = 3
 CANCEL_ATTEMPTS: Final = 10
 NO_LEADER_S: Final = 180.0
@@ -53,6 +54,8 @@ class ReplicaMoves:
         self._sorted: list[MovementTask] | None = None
         self._offline_since: dict[TopicPartition, float] = {}
         self._leaderless_since: dict[TopicPartition, float] = {}
+        self._changed_since: dict[TopicPartition, float] = {}
+        self._unlisted_since: dict[TopicPartition, float] = {}
         self._sampled_at: float | None = None
         for task in self._tasks.tasks:
             if task.key in context.recorded_active:
@@ -87,6 +90,8 @@ class ReplicaMoves:
     def _judge(self, view: ClusterView) -> None:
         for task in self._tasks.under_way:
             listed = view.reassignments.get(task.key)
+            if listed is not None:
+                self._unlisted_since.pop(task.key, None)
             if view.is_deleted(task.key):
                 task.finish(TaskState.COMPLETED, reasons.explain_deleted(task.key.topic))
             elif listed is not None and not _is_ours(task, listed):
@@ -120,12 +125,14 @@ class ReplicaMoves:
             task.finish(TaskState.COMPLETED)
             return
         task.unseen_checks += 1
+        since = self._unlisted_since.setdefault(task.key, self._context.now_s)
+        is_settled = self._context.now_s - since >= METADATA_LAG_S
         if task.state is TaskState.ABORTING:
-            if replicas == proposal.old_replicas or task.unseen_checks >= UNSEEN_CHECKS + ATTEMPTS:
+            if replicas == proposal.old_replicas or is_settled:
                 self._finish_aborted(task, replicas)
         elif task.unseen_checks >= UNSEEN_CHECKS:
             task.unseen_checks = 0
-            if task.attempts >= ATTEMPTS:
+            if task.attempts >= ATTEMPTS and is_settled:
                 task.finish(TaskState.DEAD, reasons.explain_vanished(task.attempts))
             else:
                 task.state = TaskState.PENDING
@@ -311,6 +318,8 @@ class ReplicaMoves:
 
     def _find_wait_of_partition(self, task: MovementTask, view: ClusterView) -> Reason | None:
         partition = view.partitions.get(task.key)
+        if partition is None or len(partition.replicas) == len(task.proposal.old_replicas):
+            self._changed_since.pop(task.key, None)
         if view.is_deleted(task.key):
             task.finish(TaskState.COMPLETED, reasons.explain_deleted(task.key.topic))
         elif partition is None:
@@ -318,8 +327,12 @@ class ReplicaMoves:
         elif set(partition.replicas) == set(task.proposal.new_replicas):
             task.finish(TaskState.COMPLETED)
         elif len(partition.replicas) != len(task.proposal.old_replicas):
-            before, now = len(task.proposal.old_replicas), len(partition.replicas)
-            task.finish(TaskState.DEAD, reasons.explain_changed_factor(before, now))
+            reason = reasons.explain_changed_factor(len(task.proposal.old_replicas), len(partition.replicas))
+            # A broker may still show the replicas of a reassignment that the controller has ended.
+            since = self._changed_since.setdefault(task.key, self._context.now_s)
+            if self._context.now_s - since < METADATA_LAG_S:
+                return reason
+            task.finish(TaskState.DEAD, reason)
         elif partition.leader < 0:
             lost = self._find_lost_leader(task, view)
             if lost is None:
