@@ -19,6 +19,8 @@ from plimsoll.kafka.planning.bounds import find_bounds
 from plimsoll.kafka.planning.demotion import demote_brokers
 from plimsoll.kafka.planning.evacuation import check_brokers_left, evacuate
 from plimsoll.kafka.planning.goal_list import PREFERRED_LEADERS, resolve_goals
+from plimsoll.kafka.planning.goals.distribution import TopicReplicaDistributionGoal
+from plimsoll.kafka.planning.goals.racks import RackGoal
 from plimsoll.kafka.planning.goals.registry import build_goals
 from plimsoll.kafka.planning.goals.windows import find_margin, find_topic_limits
 from plimsoll.kafka.planning.loads import build_loads
@@ -30,6 +32,7 @@ from plimsoll.kafka.planning.scope import BrokerRole, Scope, build_scope, explai
 from plimsoll.kafka.planning.search.budget import Budget
 from plimsoll.kafka.planning.search.joint_balance import JointWindows, balance_jointly
 from plimsoll.kafka.planning.search.relocation import find_crowded_partitions, repair_racks
+from plimsoll.kafka.planning.search.trimming import undo_needless_moves
 from plimsoll.kafka.planning.statistics import measure_statistics
 
 if TYPE_CHECKING:
@@ -46,6 +49,8 @@ _DISK = "DiskUsageDistributionGoal"
 _TOPICS = "TopicReplicaDistributionGoal"
 _LEAST_GAIN = 0.1
 """By how much of its violation a goal must get better, if it does not hold then."""
+_KEPT_BY_TRIMMING = (RackGoal, TopicReplicaDistributionGoal)
+"""Goals without limits per broker that the last pass looks at itself."""
 _ROUNDS = 3
 """How often goals that are still violated may try again."""
 
@@ -126,6 +131,7 @@ class _Optimization:
             if better is None:
                 break
             results = better
+        results = self._trim(applicable, results)
         for goal in applicable:
             if goal.is_hard and (reason := goal.judge()) is not None:
                 counted = self._scope.is_known | (self._scope.role == BrokerRole.LEAVING)
@@ -161,6 +167,34 @@ class _Optimization:
             return again
         placement.restore(saved)
         return None
+
+    def _trim(self, goals: list[Goal], results: tuple[GoalResult, ...]) -> tuple[GoalResult, ...]:
+        """Undo moves that no goal needs in the end, and judge the goals anew."""
+        placement = self._placement
+        if not (placement.moved & ~self._scope.must_leave).any():
+            return results
+        limits = [limits for goal in goals if (limits := goal.limits) is not None]
+        others = [goal for goal in goals if goal.limits is None and not isinstance(goal, _KEPT_BY_TRIMMING)]
+        saved, before = placement.save(), [goal.measure_violation() for goal in others]
+        topic_limits = next(
+            (goal.topic_limits for goal in goals if isinstance(goal, TopicReplicaDistributionGoal)), None
+        )
+        budget = Budget(self._settings.max_candidates_per_goal)
+        if not undo_needless_moves(placement, limits, topic_limits, budget):
+            return results
+        if any(goal.measure_violation() > violation for goal, violation in zip(others, before, strict=True)):
+            placement.restore(saved)
+            return results
+        by_name = {goal.name: goal for goal in goals}
+        return tuple(self._judge_again(by_name.get(result.goal), result) for result in results)
+
+    def _judge_again(self, goal: Goal | None, result: GoalResult) -> GoalResult:
+        if goal is None or result.status is not GoalStatus.VIOLATED:
+            reason, status = result.reason, result.status
+        else:
+            reason = goal.judge()
+            status = GoalStatus.FIXED if reason is None else GoalStatus.VIOLATED
+        return msgspec.structs.replace(result, status=status, reason=reason, statistics=self._measure_statistics())
 
     def _prepare(self, goals: list[Goal], budget: Budget) -> Refusal | None:
         """What must leave, racks, and the joint balance of counts and bytes."""
@@ -246,16 +280,19 @@ class _Optimization:
         return self._build_goal_result(goal, status, reason, budget)
 
     def _build_goal_result(self, goal: Goal, status: GoalStatus, reason: Reason | None, budget: Budget) -> GoalResult:
-        version = self._placement.version
-        if self._measured is None or self._measured[0] != version:
-            self._measured = (version, measure_statistics(self._placement))
         return GoalResult(
             goal=goal.name,
             status=status,
-            statistics=self._measured[1],
+            statistics=self._measure_statistics(),
             reason=reason,
             candidates_tried=budget.used,
         )
+
+    def _measure_statistics(self) -> ClusterStatistics:
+        version = self._placement.version
+        if self._measured is None or self._measured[0] != version:
+            self._measured = (version, measure_statistics(self._placement))
+        return self._measured[1]
 
     def _build_result(self, goals: tuple[GoalResult, ...], budgets: tuple[tuple[str, int], ...]) -> OptimizationResult:
         placement = self._placement
