@@ -62,6 +62,12 @@ class TlsContextCache:
         return context
 
 
+def join_authorities(data: dict[str, bytes]) -> bytes:
+    """All certificates of the Secret. While the authority is replaced, the former ones stay beside `ca.crt`."""
+    names = sorted(data, key=lambda name: (name != AUTHORITY_KEY, name))
+    return b"\n".join(data[name] for name in names if name.endswith(".crt"))
+
+
 def build_tls_context(data: dict[str, bytes] | None, where: str, *, needed: Collection[str] = ()) -> ssl.SSLContext:
     """The context from the data of the Secret that `where` names. Raises `InvalidInput` if a part is missing."""
     if data is None:

@@ -186,7 +186,7 @@ async def _serve(
         )
         server = CruiseControlServer(dependencies, entropy=SystemEntropy(), authentication=authentication)
         async with server:
-            server.resume_execution(executor.resume)
+            server.resume_execution()
             cleaning = asyncio.create_task(executor.keep_clean())
             url = f"{'http' if tls is None else 'https'}://{address}/kafkacruisecontrol/"
             typer.echo(f"serving Cruise Control's API on {url}; Ctrl-C stops it", err=True)

@@ -250,6 +250,7 @@ def _make_client(settings: ConnectionSettings) -> _Client:
         "max_in_flight_requests_per_connection": _IN_FLIGHT,
         "receive_message_max_bytes": _LARGEST_ANSWER_BYTES,
         "security_protocol": settings.security_protocol,
+        "ssl_context": settings.ssl_context,
         "ssl_check_hostname": settings.ssl_check_hostname,
         "ssl_cafile": settings.ssl_cafile or None,
         "ssl_certfile": settings.ssl_certfile or None,

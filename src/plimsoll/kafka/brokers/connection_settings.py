@@ -8,6 +8,7 @@ connect without encryption. Secrets appear in no message and no log.
 from __future__ import annotations
 
 import re
+import ssl  # noqa: TC003 - msgspec reads annotations at run time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -49,6 +50,8 @@ class ConnectionSettings(Value):
     ssl_keyfile: str = ""
     ssl_password: Secret = Secret()
     ssl_check_hostname: bool = True
+    ssl_context: ssl.SSLContext | None = None
+    """From memory instead of files; the settings above are then not used."""
     sasl_mechanism: str = ""
     sasl_username: str = ""
     sasl_password: Secret = Secret()

@@ -71,6 +71,12 @@ class KafkaPythonAdmin:
     async def close(self) -> None:
         await self._connection.close()
 
+    async def change_settings(self, settings: ConnectionSettings) -> None:
+        """Connect anew with the next request. Requests under way fail, and their callers send them again."""
+        former, self._connection = self._connection, Connection(settings)
+        self._timeout_ms = int(settings.request_timeout_s * 1000)
+        await former.close()
+
     async def describe_nodes(self) -> ClusterNodes:
         from kafka.protocol.admin import DescribeClusterRequest  # noqa: PLC0415 - heavy
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         TopicDescription,
         TopicPartition,
     )
+    from plimsoll.objects.api.kafka import Kafka
 
 
 class KafkaUnavailable(Unreachable):
@@ -161,4 +162,25 @@ class KafkaAdmin(Protocol):
 
     async def unregister_broker(self, broker: int) -> KafkaError | None:
         """Remove the registration. Kafka does not check that the broker is gone: the caller does."""
+        ...
+
+
+class ClusterConnection(Protocol):
+    """The connection to the brokers of one cluster. `admin` stays the same object for as long as it is open."""
+
+    @property
+    def admin(self) -> KafkaAdmin: ...
+
+    async def refresh(self, kafka: Kafka) -> None:
+        """Use certificates that have changed. Raises `KafkaUnavailable`."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class BrokerConnector(Protocol):
+    """Connects to the brokers of a Kafka cluster: real ones, or simulated ones."""
+
+    async def connect(self, kafka: Kafka) -> ClusterConnection:
+        """Raises `KafkaUnavailable`: what the connection needs is missing."""
         ...

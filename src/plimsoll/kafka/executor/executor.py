@@ -63,8 +63,9 @@ class Executor:
         self._execution: Execution | None = None
         self._ended = asyncio.Event()
         self._last_outcome: ExecutionOutcome | None = None
-        self._may_have_left = True
-        """Whether throttles of an ended execution may be left."""
+        self._may_have_left = asyncio.Event()
+        """Set: throttles of an ended execution may be left."""
+        self._may_have_left.set()
 
     # ---- running
 
@@ -121,6 +122,13 @@ class Executor:
                 return None
             return await self._run(await self._restore(record))
 
+    async def find_unfinished(self) -> str:
+        """The id of an execution that is recorded and does not run; empty: there is none."""
+        if self._execution is not None or self._starting_id:
+            return ""
+        record = await self._store.read()
+        return "" if record is None or record.plan is None else record.plan.execution_id
+
     async def stop(self, *, cancel_foreign: bool = False) -> ExecutionOutcome | None:
         """Cancel what is under way, wait until it is rolled back, and give the outcome.
 
@@ -173,9 +181,9 @@ class Executor:
     async def keep_clean(self) -> None:
         """Clean up whenever there is something left: a service for as long as the process runs."""
         while True:
+            await self._may_have_left.wait()
             try:
-                if self._may_have_left:
-                    await self.clean_up()
+                await self.clean_up()
             except KafkaUnavailable:
                 log.debug("throttles.left")  # the next attempt is near
             except PlimsollError as error:
@@ -225,17 +233,17 @@ class Executor:
             return self._last_outcome
         finally:
             self._execution = None
-            self._may_have_left = True
+            self._may_have_left.set()
             self._ended.set()
 
     async def _clean(self, record: ExecutionRecord | None) -> bool:
-        self._may_have_left = False
+        self._may_have_left.clear()
         if record is None or record.plan is not None:
             return record is None
         state = record.state
         if not (state.rates or state.throttled_replicas):
             return True
-        self._may_have_left = True
+        self._may_have_left.set()
         plan = RecordedPlan(execution_id="", cluster_id="", proposals=(), started_at="")
         context = self._build_context(plan, state)
         nodes = await self._admin.describe_nodes()
@@ -243,7 +251,8 @@ class Executor:
         await context.throttles.release(NO_THROTTLES, alive)
         if context.describe_state() != state:
             await context.save()
-        self._may_have_left = not context.throttles.is_clear
+        if context.throttles.is_clear:
+            self._may_have_left.clear()
         return context.throttles.is_clear
 
     async def _cancel_all(self) -> None:

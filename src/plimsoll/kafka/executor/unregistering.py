@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Outcome, Reason, Result
+from plimsoll.kafka.brokers.replica_placement import read_replica_placement
 from plimsoll.kafka.executor.reasons import name_some
-from plimsoll.kafka.model.description import TopicPartition
 from plimsoll.kafka.reporting.journal_plans import build_unregistration
 
 if TYPE_CHECKING:
@@ -57,17 +57,8 @@ async def unregister_and_record(
 
 async def _find_replicas(admin: KafkaAdmin, broker: int) -> Reason | None:
     """Why the broker may still be needed. What cannot be seen may be there."""
-    reassigned = await admin.list_reassignments()
-    hosted = {key for key, listed in reassigned.items() if broker in listed.replicas}
-    unseen = set()
-    for topic in await admin.describe_topics():
-        if topic.problem:
-            unseen.add(topic.name)
-        for partition in topic.partitions:
-            if broker in partition.replicas:
-                hosted.add(TopicPartition(topic.name, partition.partition))
-            elif not partition.replicas:
-                unseen.add(topic.name)
+    placement = await read_replica_placement(admin)
+    hosted, unseen = placement.partitions.get(broker), placement.unseen
     if hosted:
         message = f"broker {broker} hosts {len(hosted)} replicas: {name_some(hosted)}"
         return Reason(code="HostsReplicas", message=message, facts={"broker": broker, "replicas": len(hosted)})

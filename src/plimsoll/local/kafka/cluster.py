@@ -65,6 +65,8 @@ class SimulatedKafka:
     def __init__(self, clock: Clock, *, cluster_id: str = "simulated", session_timeout_s: float = 9.0) -> None:
         self._clock = clock
         self.cluster_id = cluster_id
+        self.has_cordons = True
+        """Whether the brokers are of Kafka 4.3 or later."""
         self.state = KafkaState(time_s=clock.monotonic_s(), session_timeout_s=session_timeout_s)
         self.requests: Counter[str] = Counter()
         """The admin requests so far, by name."""
@@ -231,7 +233,7 @@ class SimulatedKafka:
         if kind == BROKER:
             static = state.brokers[int(name)].static_settings
             values = {key: SettingEntry(value, is_dynamic=False) for key, value in static.items()} | values
-            if CORDONED in values:  # seen on 4.3.1: the log directories say it, DescribeConfigs does not
+            if self.has_cordons:  # seen on 4.3.1: the log directories show the value, DescribeConfigs does not
                 values[CORDONED] = SettingEntry("", is_dynamic=False)
         return {key: value for key, value in values.items() if key in keys}
 

@@ -143,6 +143,12 @@ class SteeredExecutor:
     def get_progress(self) -> ExecutionProgress:
         return self.current
 
+    async def find_unfinished(self) -> str:
+        return ""
+
+    async def resume(self) -> ExecutionOutcome | None:
+        return None
+
     async def stop(self, *, cancel_foreign: bool = False) -> None:
         self.stops.append(cancel_foreign)
         self.finish(ExecutionEnd.STOPPED)

@@ -12,7 +12,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.kafka.cruise_control.client.client import TIMEOUT_S, CruiseControlClient
 from plimsoll.kafka.model.rebalances import RebalanceRefused
 from plimsoll.kafka.wire.internal_security import uses_basic_authentication, uses_tls
-from plimsoll.kube.secret_tls import AUTHORITY_KEY, TlsContextCache
+from plimsoll.kube.secret_tls import AUTHORITY_KEY, TlsContextCache, join_authorities
 from plimsoll.operator.guarded_http import GuardedHttpClient
 
 if TYPE_CHECKING:
@@ -82,12 +82,6 @@ class CruiseControlAccess:
 def build_base_url(kafka: Kafka, *, has_tls: bool) -> str:
     scheme = "https" if has_tls else "http"
     return f"{scheme}://{kafka.metadata.name}-cruise-control.{kafka.metadata.namespace}.svc:{PORT}{BASE_PATH}"
-
-
-def join_authorities(data: dict[str, bytes]) -> bytes:
-    """All certificates of the Secret. While the authority is replaced, the former ones stay beside `ca.crt`."""
-    names = sorted(data, key=lambda name: (name != AUTHORITY_KEY, name))
-    return b"\n".join(data[name] for name in names if name.endswith(".crt"))
 
 
 def _refuse_missing(where: str) -> RebalanceRefused:

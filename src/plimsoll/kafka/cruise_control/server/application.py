@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import replace
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -16,7 +17,6 @@ import msgspec
 import structlog
 from starlette.requests import Request
 
-from plimsoll.core.errors import PlimsollError
 from plimsoll.kafka.cruise_control.server import state_bodies, text
 from plimsoll.kafka.cruise_control.server.authentication import Authentication, Denied, User, authorize
 from plimsoll.kafka.cruise_control.server.bodies import VERSION
@@ -28,12 +28,12 @@ from plimsoll.kafka.cruise_control.server.tasks import UserTask, UserTasks
 from plimsoll.web.responses import PROMETHEUS_TEXT, PageResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
     from starlette.types import Receive, Scope, Send
 
     from plimsoll.core.entropy import Entropy
+    from plimsoll.kafka.model.settings import AnalyzerSettings
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -74,21 +74,27 @@ class CruiseControlServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End all work. What is under way at the brokers goes on there."""
         work = tuple(self._work)
         for task in work:
             task.cancel()
         if work:
             await asyncio.wait(work)
 
-    def resume_execution(self, resume: Callable[[], Awaitable[object]]) -> None:
-        """Go on with an execution that an earlier process has not finished, while requests are served."""
-        self._spawn(self._resume(resume))
+    def resume_execution(self, unfinished: str = "") -> None:
+        """Go on with an execution that an earlier process has not finished, while requests are served.
 
-    async def _resume(self, resume: Callable[[], Awaitable[object]]) -> None:
-        try:
-            await resume()
-        except PlimsollError as error:
-            log.warning("cruise_control.resume_failed", problem=str(error))
+        `unfinished`: its id, where it is known. Then the first request finds its task.
+        """
+        task = self._operations.restore(unfinished) if unfinished else None
+        self._spawn(self._operations.resume(task))
+
+    def change_settings(self, settings: AnalyzerSettings) -> None:
+        """Use other goals and limits from the next request on."""
+        self._operations.dependencies = replace(self._operations.dependencies, settings=settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._respond(Request(scope, receive))

@@ -15,7 +15,7 @@ import structlog
 
 from plimsoll.core.errors import InvalidInput, NotEnoughData, PlimsollError, Unreachable
 from plimsoll.kafka.cruise_control.server import bodies, state_bodies, text
-from plimsoll.kafka.cruise_control.server.endpoints import Role
+from plimsoll.kafka.cruise_control.server.endpoints import ENDPOINTS, Role
 from plimsoll.kafka.cruise_control.server.errors import (
     ILLEGAL_STATE,
     TIMEOUT,
@@ -23,6 +23,7 @@ from plimsoll.kafka.cruise_control.server.errors import (
     OperationFailed,
     RequestRefused,
 )
+from plimsoll.kafka.cruise_control.server.parameters import Parameters
 from plimsoll.kafka.cruise_control.server.tasks import Answer, Step
 from plimsoll.kafka.executor.journaling import record_execution
 from plimsoll.kafka.model.cluster import build_model
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from plimsoll.journal.ports import Journal
     from plimsoll.kafka.cruise_control.server.authentication import User
     from plimsoll.kafka.cruise_control.server.endpoints import Endpoint
-    from plimsoll.kafka.cruise_control.server.parameters import Parameters
     from plimsoll.kafka.cruise_control.server.tasks import UserTask, UserTasks
     from plimsoll.kafka.model.cluster import ClusterModel, Flags
     from plimsoll.kafka.model.description import ClusterDescription
@@ -58,6 +58,8 @@ _SUBSTATES: Final = ("ANALYZER", "MONITOR", "EXECUTOR", "ANOMALY_DETECTOR")
 _PROPOSALS_KEPT_S: Final = 900.0
 _RECENTLY_REMOVED_S: Final = 14 * 86_400.0
 _DEFAULT_ENTRIES: Final = 2_000
+_AGAIN_S: Final = 10.0
+"""How often an execution that cannot be resumed or stopped is tried again."""
 # Cruise Control's words for its steps, which clients show.
 _WAITING: Final = "The job requires a cluster model and it is waiting to get the cluster model lock."
 _AGGREGATING: Final = "Retrieve the metrics of all the partitions from the aggregated metrics."
@@ -93,6 +95,10 @@ class ProposalExecutor(Protocol):
     ) -> ExecutionOutcome: ...
 
     def get_progress(self) -> ExecutionProgress: ...
+
+    async def find_unfinished(self) -> str: ...
+
+    async def resume(self) -> ExecutionOutcome | None: ...
 
     async def stop(self, *, cancel_foreign: bool = False) -> object: ...
 
@@ -293,6 +299,53 @@ class Operations:
         finally:
             self._release(task)
             task.conclude(at_s=self._read_clock_s(), succeeded=succeeded)
+        if not succeeded:
+            await self._settle()
+
+    def restore(self, task_id: str) -> UserTask:
+        """The task of an execution that an earlier process has not finished."""
+        return self.tasks.restore(task_id, ENDPOINTS["POST", "rebalance"], Parameters({}))
+
+    async def resume(self, task: UserTask | None) -> None:
+        """Go on with an execution of an earlier process until it has ended. None: it is not known whether there is one.
+
+        What fails is tried again: the brokers may be away.
+        """
+        executor = self.dependencies.executor
+        while True:
+            try:
+                if task is None and (task_id := await executor.find_unfinished()):
+                    task = self.restore(task_id)
+                if task is None:
+                    await executor.resume()
+                    return
+                await self._resume(task)
+                task = None
+            except PlimsollError as error:
+                log.warning("cruise_control.resume_failed", problem=str(error))
+            await self.dependencies.clock.sleep(_AGAIN_S)
+
+    async def _resume(self, task: UserTask) -> None:
+        self._executing = task
+        succeeded = False
+        try:
+            outcome = await self.dependencies.executor.resume()
+            succeeded = outcome is not None and outcome.end is ExecutionEnd.COMPLETED
+        finally:
+            self._release(task)
+            task.conclude(at_s=self._read_clock_s(), succeeded=succeeded)
+
+    async def _settle(self) -> None:
+        """Stop what a failed execution left under way: its task has ended, and no other can start before."""
+        executor = self.dependencies.executor
+        while True:
+            try:
+                if not await executor.find_unfinished():
+                    return
+                await executor.stop()
+            except PlimsollError as error:
+                log.warning("cruise_control.settle_failed", problem=str(error))
+            await self.dependencies.clock.sleep(_AGAIN_S)
 
     async def _stop_execution(self, task: UserTask, _user: User) -> tuple[dict[str, Any], str]:
         foreign = task.parameters.get("stop_external_agent", default=False)

@@ -170,6 +170,14 @@ class UserTasks:
         self._sessions[session].tasks[endpoint.name, parameters.key] = task
         return task
 
+    def restore(self, task_id: str, endpoint: Endpoint, parameters: Parameters) -> UserTask:
+        """The task of an execution that an earlier process began: its client asks for it by its id."""
+        now_s = self._clock.now().timestamp()
+        task = UserTask(task_id, endpoint, parameters, url="", client="", started_at_s=now_s)
+        task.status = TaskStatus.IN_EXECUTION
+        self._tasks[task.id] = task
+        return task
+
     def _forget(self) -> None:
         """Drop finished tasks that are too old or too many, by type."""
         now_s = self._clock.now().timestamp()

@@ -1,0 +1,116 @@
+"""What the cluster reconciler sees and changes at the brokers: a `BrokerView` (`kafka.controllers.ports`)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.plans import Reason
+from plimsoll.kafka.brokers.cordons import change_cordons
+from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
+from plimsoll.kafka.brokers.replica_placement import read_replica_placement
+from plimsoll.kafka.controllers.ports import BrokerSnapshot
+from plimsoll.kafka.executor.errors import RecordUnusable
+from plimsoll.kafka.executor.reasons import name_some
+from plimsoll.kafka.executor.unregistering import unregister_and_record, unregister_broker
+from plimsoll.kafka.model.rebalances import RebalanceRefused
+from plimsoll.kafka.reporting.cluster_journal import ClusterJournal
+from plimsoll.kafka.wire.analyzer_settings import read_analyzer_settings
+from plimsoll.kafka.wire.broker_capacities import read_broker_capacities
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.journal.ports import Journal
+    from plimsoll.kafka.brokers.ports import KafkaAdmin
+    from plimsoll.kafka.cruise_control.client.access import CruiseControlAccess
+    from plimsoll.kafka.engine.engines import BrokerConnections, Engines
+    from plimsoll.objects.api.kafka import Kafka, KafkaNodePool
+
+BROKER_TIMEOUT_S: Final = 10.0
+_NOT_ENOUGH_WINDOWS: Final = "NotEnoughValidWindowsException"
+
+
+class ConnectedBrokerView:
+    """The brokers of all clusters. Either our engines plan for them, or a Cruise Control of each does."""
+
+    def __init__(
+        self,
+        connections: BrokerConnections,
+        *,
+        clock: Clock,
+        engines: Engines | None = None,
+        cruise_controls: CruiseControlAccess | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        self._connections = connections
+        self._clock = clock
+        self._engines = engines
+        self._cruise_controls = cruise_controls
+        self._journal = journal
+
+    async def observe(self, kafka: Kafka) -> BrokerSnapshot:
+        admin = await self._connections.get_admin(kafka)
+        nodes, placement = await asyncio.gather(admin.describe_nodes(), read_replica_placement(admin))
+        if placement.unseen:
+            raise KafkaUnavailable(f"topics could not be described: {name_some(placement.unseen)}")
+        registered = [broker for broker in nodes.brokers if broker.is_registered]
+        return BrokerSnapshot(
+            cluster_id=nodes.cluster_id,
+            registered=frozenset(broker.id for broker in registered if not broker.is_fenced),
+            fenced=frozenset(broker.id for broker in registered if broker.is_fenced),
+            in_use=frozenset(placement.partitions),
+        )
+
+    async def list_known(self, kafka: Kafka, brokers: Collection[int]) -> frozenset[int]:
+        if self._cruise_controls is not None:
+            return await self._ask_cruise_control(self._cruise_controls, kafka, brokers)
+        admin = await self._connections.get_admin(kafka)
+        answers = await asyncio.gather(*(_has_log_dirs(admin, broker) for broker in brokers))
+        return frozenset(broker for broker, answers_now in zip(brokers, answers, strict=True) if answers_now)
+
+    async def _ask_cruise_control(
+        self, cruise_controls: CruiseControlAccess, kafka: Kafka, brokers: Collection[int]
+    ) -> frozenset[int]:
+        client = await cruise_controls.find(kafka)
+        known = client if isinstance(client, RebalanceRefused) else await client.list_known_brokers()
+        if not isinstance(known, RebalanceRefused):
+            return known & frozenset(brokers)
+        # Too few samples say nothing about brokers, and Cruise Control itself says so to a request.
+        return frozenset(brokers) if known.reason == _NOT_ENOUGH_WINDOWS else frozenset()
+
+    async def change_cordons(
+        self, kafka: Kafka, *, leaving: Collection[int], staying: Collection[int]
+    ) -> tuple[Reason, ...]:
+        return await change_cordons(await self._connections.get_admin(kafka), leaving=leaving, staying=staying)
+
+    async def unregister(self, kafka: Kafka, broker: int, is_gone: Callable[[int], Awaitable[bool]]) -> Reason | None:
+        admin = await self._connections.get_admin(kafka)
+        if self._journal is None:
+            return await unregister_broker(admin, broker, is_gone)
+        journal = ClusterJournal(self._journal, kafka.metadata.namespace, kafka.metadata.name)
+        return await unregister_and_record(admin, broker, is_gone, journal=journal, clock=self._clock)
+
+    async def configure(self, kafka: Kafka, pools: Collection[KafkaNodePool]) -> tuple[Reason, ...]:
+        if self._engines is None:
+            return ()
+        capacities, analyzer = read_broker_capacities(kafka, pools), read_analyzer_settings(kafka)
+        problems = (*capacities.problems, *analyzer.problems)
+        try:
+            await self._engines.configure(kafka, capacities.brokers, analyzer.settings)
+        except RecordUnusable as error:
+            problems = (*problems, Reason(code="RecordUnusable", message=str(error)))
+        return problems
+
+    async def forget(self, namespace: str, name: str) -> None:
+        await self._connections.close_cluster(namespace, name)
+
+
+async def _has_log_dirs(admin: KafkaAdmin, broker: int) -> bool:
+    """Whether the broker reports its log directories: the engine then knows its capacity."""
+    try:
+        async with asyncio.timeout(BROKER_TIMEOUT_S):
+            return bool((await admin.describe_log_dirs(broker)).log_dirs)
+    except (TimeoutError, KafkaUnavailable, KafkaRefused):
+        return False
