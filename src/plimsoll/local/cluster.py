@@ -1,4 +1,4 @@
-"""A whole simulated cluster on any API server: controllers, scheduler, virtual kubelet, cloud, TiDB.
+"""A whole simulated cluster on any API server: controllers, scheduler, virtual kubelet, cloud, TiDB, Kafka brokers.
 
 The only place where the parts of `local` are combined. `plimsoll up` runs one with its API server, scenarios run one in
 virtual time; both pass `list_services()` to a supervisor. Nothing here decides about an object, and nothing is kept: a
@@ -29,6 +29,7 @@ from plimsoll.local.controller_manager.workloads.jobs.controller import build_jo
 from plimsoll.local.controller_manager.workloads.replica_sets.controller import build_replica_set_services
 from plimsoll.local.controller_manager.workloads.stateful_sets.controller import build_stateful_set_services
 from plimsoll.local.endpoints.services import build_endpoint_services
+from plimsoll.local.kafka.simulated import SimulatedBrokers, SimulatedClusters
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import CombinedLiveness, LeaseLiveness, ReportedLiveness
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
@@ -79,10 +80,14 @@ class ClusterSettings(Value, frozen=True):
     pod_collection: PodGcSettings = PodGcSettings()
     plays_tidb: bool = True
     """TidbClusters are made of pods, and have a PD and a Prometheus."""
+    plays_kafka: bool = True
+    """Pods of Kafka clusters are brokers."""
 
 
 class LocalCluster:
-    """Made before its informers run. `scheduler` is there in any case, `tidb` if TiDB is simulated.
+    """Made before its informers run. `scheduler` is there in any case, `tidb` if TiDB is simulated, `kafka` with Kafka.
+
+    `kafka_clusters` are those of an earlier process: brokers do not end with it.
 
     What is owned by an object of `spared_owners` (uids) is not collected though that owner is not there: scenarios have
     pods of controllers that are not in the scenario.
@@ -96,6 +101,7 @@ class LocalCluster:
         entropy: Entropy,
         settings: ClusterSettings | None = None,
         spared_owners: Container[str] = frozenset(),
+        kafka_clusters: SimulatedClusters | None = None,
     ) -> None:
         self._settings = settings = settings or ClusterSettings()
         self._spared_owners = spared_owners
@@ -114,9 +120,14 @@ class LocalCluster:
             writes=settings.writes_heartbeats,
         )
         self.tidb = SimulatedTidb(parts) if settings.plays_tidb else None
+        self.kafka = (
+            SimulatedBrokers(parts, kafka_clusters or SimulatedClusters(clock)) if settings.plays_kafka else None
+        )
         self._parts = [*self._build_controller_services(), *self._build_node_services(), *self._build_cloud_services()]
         if self.tidb is not None:
             self._parts += self.tidb.build_services()
+        if self.kafka is not None:
+            self._parts += self.kafka.list_services()
         if settings.schedules:
             self._parts.append(self.scheduler.build_service())
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plimsoll.local.kafka.answers import ItemError, NoAnswer, RequestRefused, build_unknown_partition
@@ -166,21 +167,31 @@ class SimulatedKafka:
             if problem is not None:
                 raise ValueError(problem)
 
-    def place_topic(self, name: str, *, partitions: int, replication_factor: int, size_bytes: float = 0.0) -> None:
-        """A topic as a user creates it: the controller chooses brokers that are alive and not cordoned."""
+    def place_topic(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        replication_factor: int,
+        size_bytes: float = 0.0,
+        is_internal: bool = False,
+    ) -> None:
+        """A topic as a user creates it: on brokers that are alive and not cordoned, of alternating racks."""
         state = self.catch_up()
-        free = [
-            broker.id
+        if name in state.topics:
+            raise RequestRefused("TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists.")
+        free = alternate_racks(
+            broker
             for broker in state.brokers.values()
             if broker.is_alive and set(broker.log_dirs) - state.list_cordoned(broker)
-        ]
+        )
         if replication_factor > len(free):
             raise RequestRefused("INVALID_REPLICATION_FACTOR", f"{len(free)} brokers for {replication_factor} replicas")
         replicas = [
             [free[(number + position) % len(free)] for position in range(replication_factor)]
             for number in range(partitions)
         ]
-        self.create_topic(name, replicas, size_bytes=size_bytes)
+        self.create_topic(name, replicas, size_bytes=size_bytes, is_internal=is_internal)
 
     def delete_topic(self, name: str) -> None:
         self.catch_up().remove_topic(name)
@@ -308,6 +319,15 @@ class SimulatedKafka:
         known.is_registered, known.fenced_at_s = False, None
         state.settle_all()
         return None
+
+
+def alternate_racks(brokers: Iterable[SimulatedBroker]) -> list[int]:
+    """The ids of brokers, one of each rack in turn: neighbours in the list share a rack only if they must."""
+    by_rack: dict[str, list[int]] = defaultdict(list)
+    for broker in brokers:
+        by_rack[broker.rack].append(broker.id)
+    rows = zip_longest(*(by_rack[rack] for rack in sorted(by_rack)))
+    return [broker for row in rows for broker in row if broker is not None]
 
 
 def _is_known(state: KafkaState, broker: int) -> bool:

@@ -76,6 +76,10 @@ class KafkaState:
         log = partition.logs.get(broker)
         return log is None or known.log_dirs[log.path].is_online
 
+    def has_logs(self, broker: int) -> bool:
+        """Whether a broker holds the log of any replica."""
+        return any(broker in partition.logs for partition in self.iterate_partitions())
+
     def list_cordoned(self, broker: SimulatedBroker) -> frozenset[str]:
         value = self.settings.get(BROKER, str(broker.id), CORDONED)
         return frozenset(broker.log_dirs) if value == ALL else frozenset(split_list(value))

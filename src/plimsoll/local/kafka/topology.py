@@ -1,0 +1,110 @@
+"""The Kafkas, node pools, broker pods and nodes of each cluster: a shared view over informers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.kube.controller.enqueue import list_states
+from plimsoll.kube.informer.events import Key
+from plimsoll.local.kafka.broker_pods import (
+    CLUSTER_LABEL,
+    ZONE_LABEL,
+    read_broker_pod,
+    read_cluster_key,
+    read_log_dirs,
+)
+from plimsoll.objects.api.kafka import Kafka, KafkaNodePool
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.kube.informer.factory import SharedInformerFactory
+    from plimsoll.local.kafka.broker_pods import BrokerPod
+
+_BY_CLUSTER: Final = "kafka cluster"
+_BROKER: Final = "broker"
+
+
+class KafkaTopology:
+    """Answers from caches. A key is a Kafka's."""
+
+    def __init__(self, informers: SharedInformerFactory) -> None:
+        self.kafkas = informers.get_informer(Kafka)
+        self.pools = informers.get_informer(KafkaNodePool)
+        self.pods = informers.get_informer(Pod)
+        self._nodes = informers.get_informer(Node)
+        self.pods.add_index(_BY_CLUSTER, _list_clusters_of_pod)
+        self.pools.add_index(_BY_CLUSTER, _list_clusters_of_pool)
+
+    @property
+    def sources(self) -> tuple[Any, ...]:
+        """Caches that must be in sync, and whose changes wake nothing by themselves."""
+        return (self.pools, self._nodes)
+
+    def find_kafka(self, key: Key) -> Kafka | None:
+        return self.kafkas.cache.get(key.name, key.namespace)
+
+    def find_uid(self, key: Key) -> str:
+        """Of the Kafka, also if it cannot be decoded; empty: there is none."""
+        found = self.find_kafka(key)
+        if found is not None:
+            return found.metadata.uid
+        bad = self.kafkas.cache.bad.get(key)
+        return "" if bad is None else bad.uid
+
+    def list_keys(self) -> list[Key]:
+        cache = self.kafkas.cache
+        return [
+            *(Key(kafka.metadata.namespace, kafka.metadata.name) for kafka in cache),
+            *(Key(*key) for key in cache.bad),
+        ]
+
+    def list_broker_pods(self, key: Key) -> list[BrokerPod]:
+        """In the order of ids. Of two pods with one id a ready one counts."""
+        found: dict[int, BrokerPod] = {}
+        for pod in self.pods.cache.list_by_index(_BY_CLUSTER, key):
+            broker = read_broker_pod(pod)
+            if broker is not None and (broker.id not in found or broker.is_ready):
+                found[broker.id] = broker
+        return sorted(found.values(), key=lambda broker: broker.id)
+
+    def find_rack(self, broker: BrokerPod) -> str:
+        """The zone of its node."""
+        node = self._nodes.cache.get(broker.node) if broker.node else None
+        return "" if node is None else node.metadata.labels.get(ZONE_LABEL, "")
+
+    def find_log_dirs(self, key: Key, broker: BrokerPod) -> dict[str, int]:
+        pool = self.pools.cache.get(broker.pool, key.namespace)
+        if pool is not None and pool.metadata.labels.get(CLUSTER_LABEL) == key.name:
+            return read_log_dirs(pool.spec.storage, broker.id)
+        kafka = self.find_kafka(key)
+        return read_log_dirs(None if kafka is None else kafka.spec.kafka.storage, broker.id)
+
+    def count_desired_brokers(self, key: Key) -> int:
+        """The brokers that the specs ask for."""
+        pools = self.pools.cache.list_by_index(_BY_CLUSTER, key)
+        brokers = sum(max(pool.spec.replicas, 0) for pool in pools if _BROKER in pool.spec.roles)
+        kafka = self.find_kafka(key)
+        return brokers or (kafka.spec.kafka.replicas or 0 if kafka is not None else 0)
+
+    def find_changed_clusters(self, change: Change[Pod]) -> Iterable[Key]:
+        """The clusters whose broker a changed pod is or was."""
+        keys: dict[Key, None] = {}
+        for state in list_states(change):
+            key = read_cluster_key(state) if isinstance(state, Pod) else None
+            if key is not None:
+                keys[key] = None
+        return keys
+
+
+def _list_clusters_of_pod(pod: Pod) -> tuple[Key, ...]:
+    key = read_cluster_key(pod)
+    return () if key is None else (key,)
+
+
+def _list_clusters_of_pool(pool: KafkaNodePool) -> tuple[Key, ...]:
+    cluster = pool.metadata.labels.get(CLUSTER_LABEL, "")
+    return (Key(pool.metadata.namespace, cluster),) if cluster else ()
