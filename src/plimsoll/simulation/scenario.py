@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from plimsoll.core.values import Value
+from plimsoll.simulation.kafka.topics import KafkaEntry  # noqa: TC001 -- msgspec resolves it at run time
 
 Json = dict[str, Any]
 
@@ -150,4 +151,5 @@ class Scenario(Value, frozen=True):
     node_groups: tuple[GroupEntry, ...] = ()
     pods: tuple[PodEntry, ...] = ()
     objects: tuple[Json, ...] = ()
+    kafka: tuple[KafkaEntry, ...] = ()
     steps: tuple[Step, ...] = ()

@@ -17,6 +17,7 @@ from plimsoll.runtime.virtual_run import DEFAULT_START
 from plimsoll.simulation.document import DocumentValue, Problems, describe_value
 from plimsoll.simulation.files.manifests import judge_template, read_checked_manifest, read_manifest
 from plimsoll.simulation.files.steps import check_options, read_step_options, step_in
+from plimsoll.simulation.kafka.topics import read_kafka_entries
 from plimsoll.simulation.scenario import GroupEntry, Json, PodEntry, Scenario, WorldKind
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _FIELDS: Final = (
     "nodeGroups",
     "pods",
     "objects",
+    "kafka",
     "steps",
 )
 _TYPE_FIELDS: Final = (
@@ -119,6 +121,7 @@ def _read_scenario_document(given: DocumentValue, *, manifest: Callable[[Documen
         node_groups=groups,
         pods=tuple(_read_pods(item) for item in _read_items(fields, "pods")),
         objects=tuple(manifest(item) for item in _read_items(fields, "objects")),
+        kafka=read_kafka_entries(fields["kafka"]) if "kafka" in fields else (),
         steps=tuple(step for item in _read_items(fields, "steps") if (step := step_in(item, world)) is not None),
     )
 

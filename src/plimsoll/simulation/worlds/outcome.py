@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
+from plimsoll.simulation.kafka.outcome import build_kafka_outcome
 from plimsoll.simulation.times import format_time
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ Json = dict[str, Any]
 async def read_outcome(world: World, loops: Sequence[Json]) -> Json:
     pods = await _list_items(world, "/api/v1/pods")
     nodes = await _list_items(world, "/api/v1/nodes")
+    brokers = build_kafka_outcome(world.kafka_clusters)
     return {
         "loops": list(loops),
         "requests": {_get_key(item): _build_request(world, item) for item in await _list_items(world, _REQUESTS)},
@@ -42,6 +44,7 @@ async def read_outcome(world: World, loops: Sequence[Json]) -> Json:
         "events": _build_events(await _list_items(world, "/api/v1/events")),
         "metrics": await _get_metrics(world),
         "pods": {_get_key(pod): pod["spec"].get("nodeName") or None for pod in pods},
+        **({"kafka": brokers} if brokers else {}),
     }
 
 

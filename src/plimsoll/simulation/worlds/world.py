@@ -1,8 +1,8 @@
 """The world of a scenario: an API server in memory, a simulated cluster and cloud on it, and their virtual time.
 
 `World` builds what the file describes and holds what survives a crash: the server's store, the clock, the cloud's call
-log, and the loops of a live autoscaler. Everything else runs as one process, which is rebuilt from the world after each
-crash.
+log, the simulated Kafka brokers, and the loops of a live autoscaler. Everything else runs as one process, which is
+rebuilt from the world after each crash.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from msgspec.structs import replace
 
+from plimsoll.kafka.controllers.pod_set_controller import NAME as POD_SETS
 from plimsoll.kube.client import Client
 from plimsoll.kube.informer.settings import InformerSettings
 from plimsoll.kube.requests.options import ClientSettings
@@ -28,6 +29,7 @@ from plimsoll.local.cloud.faults.call_log import CallLog
 from plimsoll.local.cluster import CLOUD, ClusterSettings, LocalCluster
 from plimsoll.local.components import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Components
 from plimsoll.local.controller_manager.pod_gc import PodGcSettings
+from plimsoll.local.kafka.simulated import SimulatedClusters
 from plimsoll.local.kubelet import KubeletSettings
 from plimsoll.local.tidb.instances import OPERATOR as TIDB_OPERATOR
 from plimsoll.objects.custom_kinds import OUR_KINDS
@@ -37,6 +39,8 @@ from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.runtime.virtual_run import VirtualRun
 from plimsoll.simulation.document import Problems
 from plimsoll.simulation.files.cloud_manifests import build_cloud_manifests, build_initial_nodes, label_nodes
+from plimsoll.simulation.kafka.scenario import build_kafka_services, has_kafka_objects
+from plimsoll.simulation.kafka.topics import group_topics
 from plimsoll.simulation.ports import LoopDependencies, Plugins
 from plimsoll.simulation.scenario import WorldKind
 from plimsoll.simulation.tidb.scenario import build_tidb_services, has_tidb_objects, needs_tidb
@@ -59,7 +63,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AUTOSCALER: Final = "cluster-autoscaler"
-COMPONENTS: Final = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, CLOUD, AUTOSCALER, TIDB_OPERATOR, TIDB_AUTOSCALER)
+COMPONENTS: Final = (
+    CONTROLLER_MANAGER,
+    SCHEDULER,
+    KUBELET,
+    CLOUD,
+    AUTOSCALER,
+    TIDB_OPERATOR,
+    TIDB_AUTOSCALER,
+    POD_SETS,
+)
 
 _EVERY_NODE: Final = ""
 
@@ -112,6 +125,7 @@ class World:
         self.cloud = SimulatedCloud(self.client, clock=self.run.clock, log=self.log)
         self.requests = RequestHistory(self._application.server.store, clock=self.run.clock)
         self.seeder = Seeder(self._application.server, self.client, entropy=self._entropy.spawn_child("seeds"))
+        self.kafka_clusters = SimulatedClusters(self.run.clock, topics=group_topics(scenario.kafka))
         self._starts = 0
         self.planned_crashes = PlannedCrashes()
         self._life = ProcessLife(lambda: None, self.planned_crashes)
@@ -181,7 +195,10 @@ class World:
         self._life = ProcessLife(self._replace_process, self.planned_crashes)
         connect = partial(self._connect, life=self._life)
         is_live = self.scenario.world == WorldKind.LIVE
-        kind_of_cluster = replace(LIVE if is_live else STEPPED, plays_tidb=has_tidb_objects(self.scenario))
+        has_kafka = has_kafka_objects(self.scenario)
+        kind_of_cluster = replace(
+            LIVE if is_live else STEPPED, plays_tidb=has_tidb_objects(self.scenario), plays_kafka=has_kafka
+        )
         entropy = self._entropy.spawn_child(f"process {self._starts}")
         clock = self.run.clock
         self.cluster = LocalCluster(
@@ -190,8 +207,11 @@ class World:
             entropy=entropy,
             settings=kind_of_cluster,
             spared_owners=self.seeder.absent_owners,
+            kafka_clusters=self.kafka_clusters,
         )
         scaling = self._build_tidb_scaling(self.cluster, entropy) if is_live else []
+        if has_kafka and is_live:
+            scaling += build_kafka_services(self.cluster.components)
         services = [*self.cluster.list_services(), *scaling]
         if self._plugs.make_loop is not None:
             components = Components(

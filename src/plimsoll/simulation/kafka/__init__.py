@@ -1,0 +1,1 @@
+"""Kafka in scenarios: topics of simulated clusters, the controllers of their pods, and the brokers in the outcome."""
