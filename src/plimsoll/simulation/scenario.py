@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from plimsoll.core.values import Value
-from plimsoll.simulation.kafka.topics import KafkaEntry  # noqa: TC001 -- msgspec resolves it at run time
+from plimsoll.kube.informer.events import Key
+from plimsoll.local.kafka.topic_seeds import TopicSeed  # noqa: TC001 -- msgspec resolves it at run time
 
 Json = dict[str, Any]
 
@@ -36,6 +37,18 @@ class PodEntry(Value, frozen=True):
     namespace: str
     count: int
     template: Json
+
+
+class KafkaEntry(Value, frozen=True):
+    """An entry of `kafka`: a Kafka object by its name, and the topics that its simulated cluster begins with."""
+
+    name: str
+    namespace: str
+    topics: tuple[TopicSeed, ...]
+
+    @property
+    def key(self) -> Key:
+        return Key(self.namespace, self.name)
 
 
 # ---- steps

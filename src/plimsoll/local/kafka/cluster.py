@@ -180,7 +180,7 @@ class SimulatedKafka:
         state = self.catch_up()
         if name in state.topics:
             raise RequestRefused("TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists.")
-        free = alternate_racks(
+        free = order_by_rack(
             broker
             for broker in state.brokers.values()
             if broker.is_alive and set(broker.log_dirs) - state.list_cordoned(broker)
@@ -321,7 +321,7 @@ class SimulatedKafka:
         return None
 
 
-def alternate_racks(brokers: Iterable[SimulatedBroker]) -> list[int]:
+def order_by_rack(brokers: Iterable[SimulatedBroker]) -> list[int]:
     """The ids of brokers, one of each rack in turn: neighbours in the list share a rack only if they must."""
     by_rack: dict[str, list[int]] = defaultdict(list)
     for broker in brokers:

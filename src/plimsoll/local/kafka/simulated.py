@@ -124,7 +124,7 @@ class SimulatedBrokers:
                 cluster.kafka.kill_broker(known.id)
         cluster.is_complete |= bool(ready) and len(ready) >= self.topology.count_desired_brokers(key)
         if cluster.is_complete:
-            self._seed_topics(key, cluster)
+            self._create_topics(key, cluster)
         return Done()
 
     def _run_broker(self, key: Key, kafka: SimulatedKafka, broker: BrokerPod) -> None:
@@ -138,7 +138,7 @@ class SimulatedBrokers:
             known.rack = rack
             kafka.start_broker(broker.id)
 
-    def _seed_topics(self, key: Key, cluster: _Cluster) -> None:
+    def _create_topics(self, key: Key, cluster: _Cluster) -> None:
         """Create the topics that were not created yet. What is wrong is logged once."""
         try:
             seeds = self.clusters.list_seeds(key, self.topology.find_kafka(key))

@@ -15,9 +15,9 @@ from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL, CapacityTy
 from plimsoll.objects.codec.manifests import read_documents
 from plimsoll.runtime.virtual_run import DEFAULT_START
 from plimsoll.simulation.document import DocumentValue, Problems, describe_value
+from plimsoll.simulation.files.kafka_entries import read_kafka_entries
 from plimsoll.simulation.files.manifests import judge_template, read_checked_manifest, read_manifest
 from plimsoll.simulation.files.steps import check_options, read_step_options, step_in
-from plimsoll.simulation.kafka.topics import read_kafka_entries
 from plimsoll.simulation.scenario import GroupEntry, Json, PodEntry, Scenario, WorldKind
 
 if TYPE_CHECKING:

@@ -40,7 +40,6 @@ from plimsoll.runtime.virtual_run import VirtualRun
 from plimsoll.simulation.document import Problems
 from plimsoll.simulation.files.cloud_manifests import build_cloud_manifests, build_initial_nodes, label_nodes
 from plimsoll.simulation.kafka.scenario import build_kafka_services, has_kafka_objects
-from plimsoll.simulation.kafka.topics import group_topics
 from plimsoll.simulation.ports import LoopDependencies, Plugins
 from plimsoll.simulation.scenario import WorldKind
 from plimsoll.simulation.tidb.scenario import build_tidb_services, has_tidb_objects, needs_tidb
@@ -125,7 +124,9 @@ class World:
         self.cloud = SimulatedCloud(self.client, clock=self.run.clock, log=self.log)
         self.requests = RequestHistory(self._application.server.store, clock=self.run.clock)
         self.seeder = Seeder(self._application.server, self.client, entropy=self._entropy.spawn_child("seeds"))
-        self.kafka_clusters = SimulatedClusters(self.run.clock, topics=group_topics(scenario.kafka))
+        self.kafka_clusters = SimulatedClusters(
+            self.run.clock, topics={entry.key: entry.topics for entry in scenario.kafka}
+        )
         self._starts = 0
         self.planned_crashes = PlannedCrashes()
         self._life = ProcessLife(lambda: None, self.planned_crashes)

@@ -5,28 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.values import Value
-from plimsoll.kube.informer.events import Key
 from plimsoll.local.kafka.topic_seeds import TopicSeed, read_topic_seeds
+from plimsoll.simulation.scenario import KafkaEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from plimsoll.kube.informer.events import Key
     from plimsoll.simulation.document import DocumentValue
 
 _FIELDS: Final = ("name", "namespace", "topics")
-
-
-class KafkaEntry(Value, frozen=True):
-    """An entry of `kafka`: a Kafka object by its name, and its topics."""
-
-    name: str
-    namespace: str
-    topics: tuple[TopicSeed, ...]
-
-    @property
-    def key(self) -> Key:
-        return Key(self.namespace, self.name)
 
 
 def read_kafka_entries(given: DocumentValue) -> tuple[KafkaEntry, ...]:
@@ -38,10 +24,6 @@ def read_kafka_entries(given: DocumentValue) -> tuple[KafkaEntry, ...]:
             item.get_place("name").add_problem(f"{entry.key} occurs twice")
         entries[entry.key] = entry
     return tuple(entries.values())
-
-
-def group_topics(entries: Iterable[KafkaEntry]) -> dict[Key, tuple[TopicSeed, ...]]:
-    return {entry.key: entry.topics for entry in entries}
 
 
 def _read_entry(given: DocumentValue) -> KafkaEntry:

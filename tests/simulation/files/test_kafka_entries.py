@@ -11,12 +11,11 @@ from plimsoll.kube.informer.events import Key
 from plimsoll.local.kafka.topic_seeds import TopicSeed
 from plimsoll.simulation.document import InvalidDocument
 from plimsoll.simulation.files.scenario_reader import read_scenario
-from plimsoll.simulation.kafka.topics import group_topics
 
 
 def read(kafka: Any) -> dict[Key, tuple[TopicSeed, ...]]:
     scenario = read_scenario(yaml.safe_dump({"kafka": kafka}).encode(), source="a.yaml")
-    return group_topics(scenario.kafka)
+    return {entry.key: entry.topics for entry in scenario.kafka}
 
 
 def test_topics_are_read_by_the_name_of_their_kafka():
