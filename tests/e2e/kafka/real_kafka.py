@@ -7,6 +7,8 @@ brokers are stopped and unregistered, stopped brokers run again, reassignments a
     kafka.bootstrap                      "127.0.0.1:PORT,..." of the running brokers, without encryption
     kafka.secure_bootstrap               the same brokers with TLS and SASL/PLAIN (`SECURE_USER`, `SECURE_PASSWORD`,
                                          `kafka.ca_file`)
+    kafka.login_bootstrap                the same brokers with SASL and without TLS: PLAIN, SCRAM-SHA-256 and
+                                         SCRAM-SHA-512, for the same user
     kafka.start_broker(3)                a further broker (rack `rack-0`, that is id modulo 3)
     kafka.stop_broker(1)                 a controlled shutdown; `kill_broker(1)` is kill -9, `pause_broker(1)` and
                                          `continue_broker(1)` are SIGSTOP and SIGCONT
@@ -58,6 +60,7 @@ RACKS: Final = 3
 LOG_DIRS: Final = ("data-0", "data-1")
 SECURE_USER: Final = "plimsoll"
 SECURE_PASSWORD: Final = "not-a-secret-in-tests"
+SCRAM_MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _THROTTLED: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", "cordoned.log.dirs")
 _STOP_S: Final = 30
 _ATTEMPTS: Final = 20
@@ -78,14 +81,19 @@ process.roles=broker
 node.id={node}
 broker.rack={rack}
 controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}
-listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure_port}
+listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure_port},LOGIN://127.0.0.1:{login_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure_port},LOGIN://127.0.0.1:{login_port}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SECURE:SASL_SSL
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SECURE:SASL_SSL,LOGIN:SASL_PLAINTEXT
 listener.name.secure.sasl.enabled.mechanisms=PLAIN
 listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
 user_{user}="{password}";
+listener.name.login.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+listener.name.login.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
+user_{user}="{password}";
+listener.name.login.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.login.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.secure.ssl.keystore.type=PEM
 listener.name.secure.ssl.keystore.location={key_store}
 log.dirs={log_dirs}
@@ -177,7 +185,8 @@ class RealKafka:
         self.cluster_id = _make_id()
         self._controller = NodeProcess(program, directory / "controller", heap_mb=heap_mb)
         self._brokers: dict[int, NodeProcess] = {}
-        self._ports: dict[int, tuple[int, int]] = {}
+        self._ports: dict[int, tuple[int, int, int]] = {}
+        """Without encryption, with TLS and SASL, with SASL alone."""
         self._client: KafkaAdminClient | None = None
         self.ca_file = directory / "ca.pem"
         self._key_store = directory / "key-store.pem"
@@ -205,6 +214,10 @@ class RealKafka:
     @property
     def secure_bootstrap(self) -> str:
         return ",".join(f"127.0.0.1:{self._ports[broker][1]}" for broker in self.running)
+
+    @property
+    def login_bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{self._ports[broker][2]}" for broker in self.running)
 
     @property
     def running(self) -> list[int]:
@@ -391,7 +404,7 @@ class RealKafka:
     def _prepare(self, broker: int) -> None:
         directory = self._directory / f"broker-{broker}"
         directory.mkdir()
-        self._ports[broker] = (lasting_port(), lasting_port())
+        self._ports[broker] = (lasting_port(), lasting_port(), lasting_port())
         for name in LOG_DIRS:
             (directory / name).mkdir()
             meta = f"version=1\ncluster.id={self.cluster_id}\nnode.id={broker}\ndirectory.id={_make_id()}\n"
@@ -402,6 +415,7 @@ class RealKafka:
             controller_port=self._controller_port,
             port=self._ports[broker][0],
             secure_port=self._ports[broker][1],
+            login_port=self._ports[broker][2],
             user=SECURE_USER,
             password=SECURE_PASSWORD,
             key_store=self._key_store,
@@ -417,9 +431,13 @@ class RealKafka:
         properties.write_text(
             _CONTROLLER_PROPERTIES.format(node=CONTROLLER, controller_port=self._controller_port, directory=directory)
         )
-        tool = self._program.build_command(
-            "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(properties), "--standalone"
-        )
+        credentials = [
+            part
+            for mechanism in SCRAM_MECHANISMS
+            for part in ("--add-scram", f"{mechanism}=[name={SECURE_USER},password={SECURE_PASSWORD}]")
+        ]
+        options = ["-t", self.cluster_id, "-c", str(properties), "--standalone", *credentials]
+        tool = self._program.build_command("kafka.tools.StorageTool", "format", *options)
         done = subprocess.run(tool, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -10,7 +10,9 @@ import pytest
 from plimsoll.kafka.brokers.connection_settings import parse_connection_settings, read_connection_settings
 from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
 from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
-from tests.e2e.kafka.real_kafka import SECURE_PASSWORD, SECURE_USER
+from plimsoll.kafka.brokers.source import describe_cluster
+from plimsoll.kafka.model.description import TopicPartition
+from tests.e2e.kafka.real_kafka import SCRAM_MECHANISMS, SECURE_PASSWORD, SECURE_USER
 from tests.e2e.ports import lasting_port
 
 if TYPE_CHECKING:
@@ -61,6 +63,58 @@ async def test_a_wrong_password_is_refused_at_once_and_not_repeated(kafka: RealK
             await admin.describe_nodes()
     assert refused.value.code == "SASL_AUTHENTICATION_FAILED"
     assert "wrong-word-of-this-test" not in str(refused.value)
+
+
+def write_login(directory: Path, mechanism: str, *, user: str = SECURE_USER, password: str = SECURE_PASSWORD) -> Path:
+    """A properties file for SASL without TLS."""
+    module = "scram.ScramLoginModule" if mechanism in SCRAM_MECHANISMS else "plain.PlainLoginModule"
+    path = directory / "login.properties"
+    path.write_text(
+        "security.protocol=SASL_PLAINTEXT\n"
+        f"sasl.mechanism={mechanism}\n"
+        f"sasl.jaas.config=org.apache.kafka.common.security.{module} required \\\n"
+        f'    username="{user}" password="{password}";\n'
+        "default.api.timeout.ms=60000\n"
+    )
+    return path
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", *SCRAM_MECHANISMS])
+async def test_every_mechanism_reads_and_writes(
+    kafka: RealKafka, tmp_path: Path, mechanism: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    kafka.create_topic("a", {0: [0, 1]})
+    settings = read_connection_settings(kafka.login_bootstrap, write_login(tmp_path, mechanism))
+    topic = TopicPartition("a", 0)
+    with caplog.at_level(logging.DEBUG):
+        async with KafkaPythonAdmin(settings) as admin:
+            described = await describe_cluster(admin)
+            answer = await admin.alter_reassignments({topic: (1, 2)})
+            assert answer.get(topic) is None
+    assert [broker.id for broker in described.brokers if broker.log_dirs is not None] == [0, 1, 2]
+    kafka.wait_until(lambda: kafka.list_replicas("a") == {0: [1, 2]}, "the partition has moved")
+    assert SECURE_PASSWORD not in caplog.text
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", *SCRAM_MECHANISMS])
+@pytest.mark.parametrize("wrong", [{"password": "wrong-word-of-this-test"}, {"user": "nobody"}])
+async def test_a_login_that_is_wrong_is_refused_by_every_mechanism(
+    kafka: RealKafka, tmp_path: Path, mechanism: str, wrong: dict[str, str]
+) -> None:
+    settings = read_connection_settings(kafka.login_bootstrap, write_login(tmp_path, mechanism, **wrong))
+    async with KafkaPythonAdmin(settings) as admin:
+        with pytest.raises(KafkaRefused) as refused:
+            await admin.describe_nodes()
+    assert refused.value.code == "SASL_AUTHENTICATION_FAILED"
+    assert "wrong-word-of-this-test" not in str(refused.value)
+
+
+async def test_a_mechanism_that_the_brokers_do_not_have_is_named(kafka: RealKafka, tmp_path: Path) -> None:
+    path = write_properties(kafka, tmp_path)
+    path.write_text(path.read_text().replace("sasl.mechanism=PLAIN", "sasl.mechanism=SCRAM-SHA-512"))
+    async with KafkaPythonAdmin(read_connection_settings(kafka.secure_bootstrap, path)) as admin:
+        with pytest.raises(KafkaRefused, match="SCRAM-SHA-512"):
+            await admin.describe_nodes()
 
 
 async def test_a_certificate_of_an_unknown_authority_is_refused(kafka: RealKafka) -> None:
