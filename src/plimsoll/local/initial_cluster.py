@@ -107,8 +107,10 @@ async def _resize_group(client: Client, wanted: InitialCluster) -> None:
         await client.create(NodeGroup, group)
     except AlreadyExists:
         found = await client.get(NodeGroup, FIRST_GROUP)
-        resized = {"spec": {"target": nodes, "min": nodes, "max": max(found.spec.max, nodes)}}
-        await client.merge_patch(NodeGroup, FIRST_GROUP, resized)
+        sizes = {"target": nodes, "min": nodes}
+        if nodes > found.spec.max:
+            sizes["max"] = nodes
+        await client.merge_patch(NodeGroup, FIRST_GROUP, {"spec": sizes})
 
 
 async def _make(client: Client, kind: type[WireObject], body: Mapping[str, Any]) -> None:

@@ -42,7 +42,7 @@ from plimsoll.nodes.observing.leaving_nodes import LeavingNodes
 from plimsoll.nodes.observing.pod_filters import PodFilter, PodFilterContext
 from plimsoll.nodes.observing.provider_checks import ProviderStateChecker
 from plimsoll.nodes.observing.provider_state import read_provider_state
-from plimsoll.nodes.observing.snapshots import LoopSnapshots, find_bad_quantities, place_pods
+from plimsoll.nodes.observing.snapshots import LoopSnapshots, find_bad_fields, place_pods
 from plimsoll.nodes.requests.controller import RequestContext
 from plimsoll.nodes.scaledown.consolidation import Consolidator
 from plimsoll.nodes.scaledown.orchestrator import NodeActuators, ScaleDownContext, ScaleDownOrchestrator
@@ -250,7 +250,7 @@ class Autoscaler:
             ignored_fields=(*loop.provider.ignored_fields, *pods.ignored_fields),
         )
         snapshot = self._build_snapshot(loop, pods, result)
-        result = replace(result, ignored_fields=(*result.ignored_fields, *find_bad_quantities(snapshot.view)))
+        result = replace(result, ignored_fields=(*result.ignored_fields, *find_bad_fields(snapshot.view)))
         transaction = await self._begin_requests(loop, snapshot, pods)
         if transaction is not None:
             snapshot = transaction.snapshot

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from plimsoll.core.formatting import NO_LIMIT
 from plimsoll.kube.errors import Invalid
 from plimsoll.objects.api.nodes import Node
-from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, NodeGroup
+from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, NodeGroup, NodeGroupSpec
 from tests.local.cloud.builders import CloudCluster
 
 TOO_MANY = "target may not be more than max"
@@ -113,3 +114,20 @@ def test_nodes_that_are_adopted_raise_the_maximum_if_need_be():
         world.start()
         spec = world.get_group().spec
         assert (spec.target, spec.max, len(world.machines())) == (2, 2, 2)
+
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+def test_a_group_without_a_maximum_has_no_limit_and_its_column_is_empty():
+    with CloudCluster() as world:
+        spec = NodeGroupSpec(max=NO_LIMIT, machine_type="small", autoprovisioned=True, boot_seconds=0)
+        world.do(world.cloud.create_group("g", spec))
+        patched(world, target=3)
+        world.group("h", target=1, max=2)
+        assert len(world.nodes()) == 4
+        assert world.get_group().spec.max == NO_LIMIT
+        table = world.kube.ask("GET", "/apis/cloud.plimsoll.io/v1alpha1/nodegroups", headers={"Accept": TABLE})
+        column = [column["name"] for column in table["columnDefinitions"]].index("Max")
+        assert [row["cells"][column] for row in table["rows"]] == [None, 2]
+        assert "2147483647" not in world.everything()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from plimsoll.kube.informer.reflector.list_verifier import ListVerifier
@@ -16,6 +17,7 @@ from plimsoll.local.apiserver.storage.objects import Key
 from plimsoll.nodes.actuation.deletion_guard import DeletionGuard
 from plimsoll.nodes.actuation.node_pods import ListedPods
 from plimsoll.nodes.loop_timer import MOST_AT_ONCE
+from plimsoll.objects.api.nodes import Node
 from tests.effort import share_of
 from tests.faults.faulty_transport import Read
 from tests.faults.lies import Lie
@@ -117,6 +119,31 @@ def test_a_node_with_an_odd_quantity_is_kept_takes_no_pods_and_the_quantity_is_n
         named = cluster.find_reasons("node/g-0")
         assert any("status.allocatable[cpu]: " in reason and "counts as full" in reason for reason in named)
         assert not any("cannot judge" in line for line in cluster.summaries()), "the rest of the node is read"
+
+
+def test_a_node_with_numbers_out_of_range_is_read_without_them_and_they_are_named():
+    """A bare JSON number that no float holds; the empty node is still one that may be removed."""
+    number = msgspec.Raw(b"1e400")
+
+    def spoil(body: Json) -> None:
+        body["metadata"].setdefault("annotations", {})["example.com/odd"] = number
+        body["metadata"]["generation"] = number
+
+    with AuditedCluster() as cluster:
+        cluster.minutes(0.75)
+        before = cluster.placed_pods()
+        for name in ("g-0", "spare-0"):
+            cluster.change_body(Key("nodes", "", name), spoil)
+        cluster.minutes(0.5)
+        named = cluster.find_reasons("node/g-0")
+        for field in ("metadata.annotations[example.com/odd]", "metadata.generation"):
+            assert any(f"{field}: 1e400 is out of range; it is unknown" in reason for reason in named), named
+        cluster.minutes(1)
+        assert cluster.audit.wrongful == []
+        nodes = {node.metadata.name for node in cluster.run_now(cluster.client.list(Node)).items}
+        assert "g-0" in nodes
+        assert cluster.placed_pods() == before
+        assert any("not unneeded for" in reason for reason in cluster.find_reasons("node/spare-0")), "it is understood"
 
 
 def list_half_of_the_nodes_from_the_start() -> AuditedCluster:

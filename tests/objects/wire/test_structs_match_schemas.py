@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 REF = "#/components/schemas/"
 LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
+UNKNOWN_FIELDS = "plimsoll.io/unknownFields"
+"""Ours: decoding notes there what it left out."""
 # What a msgspec type may stand for: the JSON type and, where the schema has one, the name it refers to.
 SCALARS = {
     inspect.StrType: "string",
@@ -59,6 +61,8 @@ class SchemaComparison:
         self._expect(called, path.rpartition(".")[2], path)
         properties = schema.get("properties", {})
         for field in shape.fields:
+            if field.encode_name == UNKNOWN_FIELDS:
+                continue
             if field.encode_name in properties:
                 self.compare(field.type, properties[field.encode_name], f"{path}.{field.encode_name}")
             else:

@@ -78,3 +78,68 @@ def test_one_odd_node_keeps_its_place_in_a_list():
     listed = decode_list(Node, msgspec.json.encode({"kind": "NodeList", "items": items}))
     assert [node.metadata.name for node in listed.items] == ["a", "b"]
     assert listed.bad == ()
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1.5e9999", "9" * 10_000])
+def test_a_number_out_of_range_is_unknown_and_named(number: str):
+    """msgspec refuses such text as a whole."""
+    text = """{"metadata": {"name": "p", "generation": NUMBER, "annotations": {"good": "yes", "odd": NUMBER}},
+        "spec": {"nodeName": "n", "terminationGracePeriodSeconds": NUMBER, "containers": [
+            {"name": "c", "ports": [{"hostPort": NUMBER}],
+             "resources": {"requests": {"cpu": NUMBER, "memory": "1Gi"}}}]},
+        "status": {"phase": "Running", "nobody reads this": NUMBER}}"""
+    pod = decode_object(Pod, text.replace("NUMBER", number).encode())
+    short = number[:40]
+    assert isinstance(pod, Pod)
+    assert (pod.spec.node_name, pod.status.phase, pod.metadata.annotations) == ("n", "Running", {"good": "yes"})
+    assert pod.spec.containers[0].resources.requests == {"cpu": short, "memory": "1Gi"}
+    assert sorted(pod.metadata.unknown_fields) == [
+        f"metadata.annotations[odd]: {short} is out of range",
+        f"metadata.generation: {short} is out of range",
+        f"spec.containers[0].ports[0].hostPort: {short} is out of range",
+        f"spec.terminationGracePeriodSeconds: {short} is out of range",
+    ]
+
+
+def test_a_number_that_is_no_whole_number_of_64_bits_is_unknown():
+    body = {"metadata": {"name": "p"}, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 1e300}}
+    pod = decode(Pod, body)
+    assert isinstance(pod, Pod)
+    assert pod.spec.termination_grace_period_seconds is None
+    [unknown] = pod.metadata.unknown_fields
+    assert unknown.startswith("spec.terminationGracePeriodSeconds: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"metadata": {"name": "p"}, "spec": {"nodeName": 1e400}}',
+        '{"metadata": {"name": "p", "labels": {"a": 1e400}}}',
+        '{"metadata": {"name": "p"}, "spec": {"tolerations": 1e400}}',
+        '{"metadata": {"name": "p"}, "spec": {"tolerations": [1e400]}}',
+        '{"metadata": {"name": "p"}, "spec": {"priority": 1e400, "x": NaN}}',
+        '{"metadata": {"name": "p"}, "spec": {"priority": 1e400',
+    ],
+)
+def test_a_number_in_place_of_something_else_makes_it_a_bad_object(text: str):
+    found = decode_object(Pod, text.encode())
+    assert isinstance(found, BadObject)
+    assert found.name == "p"
+
+
+def test_a_list_keeps_a_node_with_a_number_out_of_range():
+    odd = '{"metadata": {"name": "b", "generation": 1e400}}'
+    text = f'{{"kind": "NodeList", "items": [{{"metadata": {{"name": "a"}}}}, {odd}]}}'.encode()
+    listed = decode_list(Node, text)
+    assert [node.metadata.name for node in listed.items] == ["a", "b"]
+    assert (listed.bad, listed.problem) == ((), "")
+    assert [node.metadata.unknown_fields for node in listed.items] == [
+        (),
+        ("metadata.generation: 1e400 is out of range",),
+    ]
+
+
+def test_a_time_that_cannot_be_held_is_named():
+    node = decode(Node, {"metadata": {"name": "n", "creationTimestamp": PAST}})
+    [unknown] = node.metadata.unknown_fields
+    assert unknown.startswith("metadata.creationTimestamp: ")

@@ -55,7 +55,9 @@ class MachineActuator:
 
     async def raise_target(self, raised: RaisedTarget) -> NodeGroup:
         group = raised.group
-        sizes = {"target": raised.target, "max": max(group.spec.max, raised.target)}
+        sizes = {"target": raised.target}
+        if raised.target > group.spec.max:
+            sizes["max"] = raised.target
         body = {"metadata": _get_version(group), "spec": sizes}
         return await self._client.merge_patch(NodeGroup, group.metadata.name, body)
 

@@ -205,7 +205,7 @@ class SimulatedCloud:
     async def create_group(self, group: str, spec: NodeGroupSpec) -> None:
         async def act() -> None:
             try:
-                await self._client.create(NodeGroup, {"metadata": {"name": group}, "spec": _encode_spec(spec)})
+                await self._client.create(NodeGroup, {"metadata": {"name": group}, "spec": msgspec.to_builtins(spec)})
             except AlreadyExists as error:
                 raise CloudRefused(f"there is a node group {group} already") from error
             except Invalid as error:
@@ -398,8 +398,3 @@ def _reduce(
     if not forced and left < group.spec.min:
         raise CloudRefused(f"min size reached, nodes will not be deleted: target {left} min {group.spec.min}")
     return {"target": max(0, left), "deletions": [*group.spec.deletions, *fresh]}
-
-
-def _encode_spec(spec: NodeGroupSpec) -> dict[str, Any]:
-    body: dict[str, Any] = msgspec.to_builtins(spec)
-    return {"max": spec.max, **body}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.call_outcomes import CallFailed
     from plimsoll.nodes.model.scale_down_plan import NodeRemoval
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
+    from plimsoll.objects.api.meta import ObjectMeta
     from plimsoll.objects.api.pods import Pod
 
 
@@ -40,6 +41,14 @@ class IgnoredField:
     field: str
     problem: str
     consequence: str = "it is ignored"
+
+
+def list_unknown_fields(ref: Ref, metadata: ObjectMeta) -> list[IgnoredField]:
+    """The fields that could not be decoded, of an object that counts as one without them."""
+    parts = [unknown.partition(": ") for unknown in metadata.unknown_fields]
+    return [
+        IgnoredField(ref=ref, field=field, problem=problem, consequence="it is unknown") for field, _, problem in parts
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeGuard, Union
 
 from msgspec import structs
@@ -20,12 +21,12 @@ from plimsoll.core.value_parsing import find_problem, parse_duration_s, read_dur
 from plimsoll.kube.informer.store.changed_keys import ChangedKeys
 from plimsoll.nodes.model.pod_traits import find_consumed_request, is_daemon_pod, is_mirror_pod
 from plimsoll.nodes.model.reasons import CONSUMING
-from plimsoll.nodes.model.results import FilteredPod, IgnoredField, PodState
+from plimsoll.nodes.model.results import FilteredPod, IgnoredField, PodState, list_unknown_fields
 from plimsoll.scheduling.priorities import is_expendable
 from plimsoll.scheduling.rules.scheduling_gates import is_gated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from plimsoll.kube.informer.events import KeyTuple
@@ -99,7 +100,7 @@ class PodFilter:
         self._pending: dict[KeyTuple, None] = {}
         self._unprocessed: dict[KeyTuple, None] = {}
         self._filtered_out: dict[KeyTuple, FilteredPod] = {}
-        self._ignored_fields: dict[KeyTuple, IgnoredField] = {}
+        self._ignored_fields: dict[KeyTuple, tuple[IgnoredField, ...]] = {}
 
     def filter(self, store: PodStore, context: PodFilterContext, *, extra_pods: Iterable[Pod] = ()) -> FilteredPods:
         """Filter all pods. `extra_pods` are a few pods that the cluster does not show, or shows in another form."""
@@ -108,7 +109,7 @@ class PodFilter:
         for place in self._find_changed(store, context):
             pod = store.get(place)
             self._put(place, None if pod is None else context.filter_pod(pod))
-            self._note_ignored_field(place, pod)
+            self._note_ignored_fields(place, pod)
         self._last_context = context
         self._followed.clear()
         results = [context.filter_pod(pod) for pod in extra_pods]
@@ -120,7 +121,9 @@ class PodFilter:
             pending=len(self._pending) + sum(_is_counted(result) and not result.spec.node_name for result in results),
             unprocessed=len(self._unprocessed) + results.count(UNPROCESSED),
             filtered_out=(*filtered_out, *(result for result in results if isinstance(result, FilteredPod))),
-            ignored_fields=tuple(self._ignored_fields[place] for place in sorted(self._ignored_fields)),
+            ignored_fields=tuple(
+                chain.from_iterable(self._ignored_fields[place] for place in sorted(self._ignored_fields))
+            ),
         )
 
     def _find_changed(self, store: PodStore, context: PodFilterContext) -> list[KeyTuple]:
@@ -140,14 +143,10 @@ class PodFilter:
         pods = ((place, self._store.get(place)) for place in (*self._pending, *self._unprocessed) if self._store)
         return [*covered, *(place for place, pod in pods if pod is not None and find_consumed_request(pod))]
 
-    def _note_ignored_field(self, place: KeyTuple, pod: Pod | None) -> None:
+    def _note_ignored_fields(self, place: KeyTuple, pod: Pod | None) -> None:
         self._ignored_fields.pop(place, None)
-        written = None if pod is None else pod.metadata.annotations.get(SCALE_UP_DELAY)
-        if pod is None or written is None or not is_pending(pod):
-            return
-        if (problem := find_problem(parse_duration_s, written)) is not None:
-            field = f"metadata.annotations[{SCALE_UP_DELAY}]"
-            self._ignored_fields[place] = IgnoredField(ref=_build_ref(pod), field=field, problem=problem)
+        if pod is not None and (ignored := (*_list_unknown_fields(pod), *_find_bad_delay(pod))):
+            self._ignored_fields[place] = ignored
 
     def _put(self, place: KeyTuple, result: FilterResult) -> None:
         for elsewhere in (self._pending, self._unprocessed, self._filtered_out):
@@ -164,6 +163,19 @@ class PodFilter:
             self._counted[place] = counted
         if counted is not before:
             self._changed_keys.add(place)
+
+
+def _list_unknown_fields(pod: Pod) -> Iterable[IgnoredField]:
+    return list_unknown_fields(_build_ref(pod), pod.metadata) if pod.metadata.unknown_fields else ()
+
+
+def _find_bad_delay(pod: Pod) -> Iterator[IgnoredField]:
+    written = pod.metadata.annotations.get(SCALE_UP_DELAY)
+    if written is None or not is_pending(pod):
+        return
+    if (problem := find_problem(parse_duration_s, written)) is not None:
+        field = f"metadata.annotations[{SCALE_UP_DELAY}]"
+        yield IgnoredField(ref=_build_ref(pod), field=field, problem=problem)
 
 
 def _build_ref(pod: Pod) -> Ref:

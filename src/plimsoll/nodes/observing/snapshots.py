@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plimsoll.core.plans import Ref
-from plimsoll.nodes.model.results import IgnoredField
+from plimsoll.nodes.model.results import IgnoredField, list_unknown_fields
 from plimsoll.nodes.observing.attach_limits import add_template_limits
 from plimsoll.nodes.observing.group_zones import GroupZones
 from plimsoll.nodes.observing.upcoming import build_upcoming_nodes
@@ -118,11 +118,12 @@ class LoopSnapshots:
         return snapshot
 
 
-def find_bad_quantities(view: ClusterView) -> Iterator[IgnoredField]:
-    """Quantities of nodes that cannot be true. Such a node counts as full, and is kept."""
+def find_bad_fields(view: ClusterView) -> Iterator[IgnoredField]:
+    """Fields of nodes that could not be decoded, and quantities that cannot be true: such a node counts as full."""
     for state in view.nodes.values():
+        ref = Ref(kind="node", name=state.name)
+        yield from list_unknown_fields(ref, state.node.metadata)
         for error in state.bad_quantities:
-            ref = Ref(kind="node", name=state.name)
             consequence = "the node counts as full and is kept"
             yield IgnoredField(ref=ref, field=error.path, problem=error.problem, consequence=consequence)
 

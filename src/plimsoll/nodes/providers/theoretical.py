@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plimsoll.core.formatting import format_limit
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
 from plimsoll.nodes.model.group_names import hash_profile
 from plimsoll.nodes.model.node_templates import MachineTemplate
@@ -36,7 +37,7 @@ class Theoretical:
 
     @property
     def debug(self) -> str:
-        return f"{self.id} ({self.min_size}:{self.max_size}, {'made' if self.exists else 'not made'})"
+        return f"{self.id} ({self.min_size}:{format_limit(self.max_size)}, {'made' if self.exists else 'not made'})"
 
     async def target_size(self) -> int:
         return 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from plimsoll.core.formatting import format_limit
 from plimsoll.nodes.planning.scaleup.expanders import Unanswered, build_request_key
 from plimsoll.nodes.providers.externalgrpc.codes import RpcFailed
 from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
@@ -80,7 +81,7 @@ def build_request(options: Sequence[ExpanderOption], *, max_pods: int) -> Any:
             nodeGroupId=scale_up_option.group,
             nodeCount=option.nodes,
             debug=(
-                f"{scale_up_option.group}: {scale_up_option.size} of at most {scale_up_option.max_size}, "
+                f"{scale_up_option.group}: {scale_up_option.size}, max {format_limit(scale_up_option.max_size)}, "
                 f"{option.pods} pods helped"
             ),
             podBytes=list(_list_pods([(encode_pod(pod), count) for pod, count in option.scheduled_pods], share)),

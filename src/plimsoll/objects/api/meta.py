@@ -96,6 +96,8 @@ class ObjectMeta(Wire):
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
+    unknown_fields: tuple[str, ...] = msgspec.field(default=(), name="plimsoll.io/unknownFields")
+    """What could not be decoded, `path: problem`; the object counts as one without these fields. Not on the wire."""
 
 
 class WireObject(Wire):

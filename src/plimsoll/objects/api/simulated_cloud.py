@@ -12,6 +12,7 @@ Absent fields mean what the schemas in `crds/` say.
 from enum import StrEnum
 from typing import Final
 
+from plimsoll.core.formatting import NO_LIMIT
 from plimsoll.core.values import Wire
 from plimsoll.objects.api.meta import ResourceList, Time, WireObject
 from plimsoll.objects.api.nodes import Taint
@@ -190,7 +191,7 @@ class NodeTemplate(Wire):
 
 class NodeGroupSpec(Wire):
     min: int = 0
-    max: int = 0
+    max: int = NO_LIMIT
     target: int = 0
     machine_type: str = ""
     template: NodeTemplate = NodeTemplate()

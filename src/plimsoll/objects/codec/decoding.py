@@ -22,7 +22,12 @@ from plimsoll.objects.api.meta import ListMeta, MicroTime, ObjectMeta, WireObjec
 from plimsoll.objects.codec.decode_problems import BadObject, Unreadable, describe_problem, get_json_type
 from plimsoll.objects.codec.json_spans import index_members, split_members
 from plimsoll.objects.codec.nulls import Shape, strip_nulls
-from plimsoll.objects.codec.unknown_fields import DEGRADING_KINDS, MOST_UNKNOWN, remove_unknown
+from plimsoll.objects.codec.unknown_fields import (
+    DEGRADING_KINDS,
+    MOST_UNKNOWN,
+    decode_numbers_out_of_range,
+    remove_unknown,
+)
 
 T = TypeVar("T", bound=WireObject)
 S = TypeVar("S", bound=Wire)
@@ -218,14 +223,17 @@ def _decode(struct: type[S], data: bytes | Raw) -> S | Unreadable:
         return fast
     try:
         value = msgspec.json.decode(data)
-    except _UNREADABLE:
-        return Unreadable(problem=problem)
+    except _UNREADABLE as error:
+        value = decode_numbers_out_of_range(bytes(data), error) if _may_degrade(struct) else None
+        if value is None:
+            return Unreadable(problem=problem)
     return _convert(struct, value)
 
 
 def _convert(struct: type[S], value: Any) -> S | Unreadable:
     present = strip_nulls(value, _get_shape(struct))
-    may_degrade = issubclass(struct, WireObject) and struct.get_kind_name() in DEGRADING_KINDS
+    may_degrade = _may_degrade(struct)
+    unknown: list[str] = []
     for attempt in range(MOST_UNKNOWN + 1):
         try:
             converted: S = msgspec.convert(present, struct, dec_hook=_from_wire)
@@ -233,10 +241,21 @@ def _convert(struct: type[S], value: Any) -> S | Unreadable:
             rest = remove_unknown(present, error) if may_degrade and attempt < MOST_UNKNOWN else None
             if rest is None:
                 return Unreadable(problem=describe_problem(error, value=present))
-            present = rest
+            present = rest.value
+            unknown += rest.unknown
         else:
-            return converted
+            return _name_unknown_fields(converted, unknown) if unknown else converted
     raise AssertionError("the last attempt returns")
+
+
+def _may_degrade(struct: type[Wire]) -> bool:
+    return issubclass(struct, WireObject) and struct.get_kind_name() in DEGRADING_KINDS
+
+
+def _name_unknown_fields(decoded: S, unknown: list[str]) -> S:
+    assert isinstance(decoded, WireObject), "only nodes and pods degrade"
+    metadata = msgspec.structs.replace(decoded.metadata, unknown_fields=tuple(unknown))
+    return msgspec.structs.replace(decoded, metadata=metadata)
 
 
 def _build_bad_object(struct: type[WireObject], problem: str, data: bytes | Raw) -> BadObject:

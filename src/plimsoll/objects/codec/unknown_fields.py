@@ -1,15 +1,17 @@
 """Fields of nodes and pods that may be unknown: what they say cannot be decoded, and the object is still understood.
 
-An API server accepts times and numbers that no datetime or 64-bit integer holds, such as the year 0. For a Node or a
-Pod such a field counts as absent, where absent is the careful reading: a time is unknown, a deadline is not set. What
-stands in place of a quantity stays as a text, so that whatever reads the quantity finds it and says what is wrong.
-Other fields that cannot be decoded make the object a `BadObject`.
+An API server accepts times and numbers that no datetime or 64-bit number holds, such as the year 0 or 1e400. For a
+Node or a Pod such a field counts as absent, where absent is the careful reading: a time is unknown, a deadline is not
+set. What stands in place of a quantity stays as a text, so that whatever reads the quantity says what is wrong.
+Other fields that cannot be decoded make the object a `BadObject`: a pod whose node is unknown must not look unbound.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import msgspec
 
@@ -22,7 +24,11 @@ MOST_UNKNOWN: Final = 50
 _PATH: Final = re.compile(r" - at `\$\.(?P<path>[^`]*)`$")
 _STEP: Final = re.compile(r"\[(\d+)\]|[^.\[\]]+")
 _QUANTITIES: Final = re.compile(r"(?P<list>.*\.(?:capacity|allocatable|requests|limits|overhead))\[\.\.\.\]")
+_ANNOTATIONS: Final = "metadata.annotations"
 _LONGEST_QUOTE: Final = 40
+_MOST_DIGITS: Final = 20
+_OUT_OF_RANGE: Final = ("Number out of range", "Integer value out of range")
+"""What msgspec says of a number that it cannot hold; it then refuses the whole text."""
 _TIME: Final = ("timestamp", "time", "timeadded", "startedat", "finishedat")
 _NUMBERS: Final = frozenset(
     {
@@ -36,19 +42,104 @@ _NUMBERS: Final = frozenset(
 )
 
 
-def remove_unknown(value: Any, error: Exception) -> Any | None:
+@dataclass(frozen=True, slots=True)
+class OutOfRange:
+    """A JSON number that no float holds. Of no type that a field has, so that no field takes it for its value."""
+
+    written: str
+
+    def __str__(self) -> str:
+        return f"{self.written[:_LONGEST_QUOTE]} is out of range"
+
+
+class Rest(NamedTuple):
+    """A JSON value without the fields that cannot be decoded."""
+
+    value: Any
+    unknown: tuple[str, ...]
+    """The fields that are missing from it, `path: problem`. A quantity is not missing: it is a text."""
+
+
+def decode_numbers_out_of_range(data: bytes, error: Exception) -> Any | None:
+    """The JSON value with `OutOfRange` in place of numbers that no float holds; None if that is not what is wrong."""
+    if not str(error).startswith(_OUT_OF_RANGE):
+        return None
+    try:
+        return json.loads(data, parse_float=_read_float, parse_int=_read_int, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def remove_unknown(value: Any, error: Exception) -> Rest | None:
     """The JSON value without the field that the error names; None if that field may not be unknown."""
     found = _PATH.search(str(error))
     if found is None:
         return None
-    if (quantities := _QUANTITIES.fullmatch(found["path"])) is not None:
-        return _change(value, _read_steps(quantities["list"]), _write_out_quantities)
-    steps = [] if "..." in found["path"] else _read_steps(found["path"])
-    *parents, last = steps or [""]
-    name = str(last).replace("_", "").lower()
-    if not (name.endswith(_TIME) or name in _NUMBERS):
+    path, complaint = found["path"], str(error)[: found.start()]
+    if (quantities := _QUANTITIES.fullmatch(path)) is not None:
+        return _build_rest(_change(value, _read_steps(quantities["list"]), _write_out_quantities))
+    if path == f"{_ANNOTATIONS}[...]":
+        return _remove_annotations(value)
+    *parents, last = _read_steps(path) or [""]
+    if "..." in path or not (_may_be_unknown(str(last)) or _is_number_for_int(value, path, complaint)):
         return None
-    return _change(value, parents, lambda parent: _remove(parent, str(last)))
+    problem = f"{path}: {_describe(value, path, complaint)}"
+    return _build_rest(_change(value, parents, lambda parent: _remove(parent, str(last))), problem)
+
+
+def _read_float(written: str) -> float | OutOfRange:
+    number = float(written)
+    return OutOfRange(written) if abs(number) == float("inf") else number
+
+
+def _read_int(written: str) -> int | OutOfRange:
+    return int(written) if len(written) <= _MOST_DIGITS else OutOfRange(written)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _may_be_unknown(name: str) -> bool:
+    plain = name.replace("_", "").lower()
+    return plain.endswith(_TIME) or plain in _NUMBERS
+
+
+def _is_number_for_int(value: Any, path: str, complaint: str) -> bool:
+    """Whether a number stands where a whole number belongs, and is none of 64 bits."""
+    return complaint.startswith("Expected `int") and isinstance(_find(value, _read_steps(path)), float | OutOfRange)
+
+
+def _describe(value: Any, path: str, complaint: str) -> str:
+    found = _find(value, _read_steps(path))
+    return str(found) if isinstance(found, OutOfRange) else complaint
+
+
+def _build_rest(value: Any | None, *unknown: str) -> Rest | None:
+    return None if value is None else Rest(value, unknown)
+
+
+def _remove_annotations(value: Any) -> Rest | None:
+    """Without annotations that are numbers out of range; others that are not texts are a mistake of another kind."""
+    steps = _read_steps(_ANNOTATIONS)
+    members = _find(value, steps)
+    if not isinstance(members, dict):
+        return None
+    gone = {key: member for key, member in members.items() if isinstance(member, OutOfRange)}
+    if not gone:
+        return None
+    rest = {key: member for key, member in members.items() if key not in gone}
+    unknown = [f"{_ANNOTATIONS}[{key}]: {member}" for key, member in gone.items()]
+    return _build_rest(_change(value, steps, lambda _members: rest), *unknown)
+
+
+def _find(value: Any, steps: list[str | int]) -> Any:
+    for step in steps:
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+        else:
+            value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def _read_steps(path: str) -> list[str | int]:
@@ -65,12 +156,14 @@ def _write_out_quantities(quantities: Any) -> Any | None:
     """A resource list in which what is neither text nor number is a text, which is no quantity either."""
     if not isinstance(quantities, dict):
         return None
-    return {
-        name: quantity
-        if isinstance(quantity, str | int | float) and not isinstance(quantity, bool)
-        else msgspec.json.encode(quantity).decode()[:_LONGEST_QUOTE]
-        for name, quantity in quantities.items()
-    }
+    return {name: _write_out_quantity(quantity) for name, quantity in quantities.items()}
+
+
+def _write_out_quantity(quantity: Any) -> str | float:
+    if isinstance(quantity, str | int | float) and not isinstance(quantity, bool):
+        return quantity
+    written = quantity.written if isinstance(quantity, OutOfRange) else msgspec.json.encode(quantity).decode()
+    return str(written[:_LONGEST_QUOTE])
 
 
 def _change(value: Any, steps: list[str | int], change: Callable[[Any], Any | None]) -> Any | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.formatting import NO_LIMIT
 from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
 from plimsoll.simulation.kafka.outcome import build_kafka_outcome
@@ -73,7 +74,7 @@ def _build_group(obj: Json) -> Json:
     return {
         "target": spec.get("target", 0),
         "min": spec.get("min", 0),
-        "max": spec.get("max", 0),
+        "max": spec.get("max", NO_LIMIT),
         "autoprovisioned": spec.get("autoprovisioned", False),
         "labels": {key: value for key, value in (template.get("labels") or {}).items() if key not in _MARKS},
         "taints": template.get("taints") or [],

@@ -13,6 +13,7 @@ import msgspec
 import structlog
 from msgspec import structs
 
+from plimsoll.core.formatting import format_limit
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider
@@ -76,7 +77,7 @@ class ClusterApiGroup:
 
     @property
     def debug(self) -> str:
-        return f"{self.id} (min: {self.min_size}, max: {self.max_size}, replicas: {self._group.replicas})"
+        return f"{self.id} (min: {self.min_size}, max: {format_limit(self.max_size)}, replicas: {self._group.replicas})"
 
     # ---- reading
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 from msgspec import structs
 
+from plimsoll.core.formatting import format_limit
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider, Outcome
 from plimsoll.nodes.model.group_names import hash_profile
 from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
@@ -51,7 +52,7 @@ class SimulatedGroup:
 
     @property
     def debug(self) -> str:
-        return f"{self.id} ({self.min_size}:{self.max_size})"
+        return f"{self.id} ({self.min_size}:{format_limit(self.max_size)})"
 
     # ---- reading
 
