@@ -29,7 +29,7 @@ from plimsoll.local.controller_manager.workloads.jobs.controller import build_jo
 from plimsoll.local.controller_manager.workloads.replica_sets.controller import build_replica_set_services
 from plimsoll.local.controller_manager.workloads.stateful_sets.controller import build_stateful_set_services
 from plimsoll.local.endpoints.services import build_endpoint_services
-from plimsoll.local.kafka.simulated import SimulatedBrokers, SimulatedClusters
+from plimsoll.local.kafka.simulated import SimulatedBrokerPods, SimulatedClusters
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import CombinedLiveness, LeaseLiveness, ReportedLiveness
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
@@ -121,7 +121,7 @@ class LocalCluster:
         )
         self.tidb = SimulatedTidb(parts) if settings.plays_tidb else None
         self.kafka = (
-            SimulatedBrokers(parts, kafka_clusters or SimulatedClusters(clock)) if settings.plays_kafka else None
+            SimulatedBrokerPods(parts, kafka_clusters or SimulatedClusters(clock)) if settings.plays_kafka else None
         )
         self._parts = [*self._build_controller_services(), *self._build_node_services(), *self._build_cloud_services()]
         if self.tidb is not None:

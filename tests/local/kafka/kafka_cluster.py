@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.kube.informer.events import Key
 from plimsoll.local.components import KUBELET, SCHEDULER
-from plimsoll.local.kafka.simulated import SimulatedBrokers, SimulatedClusters
+from plimsoll.local.kafka.simulated import SimulatedBrokerPods, SimulatedClusters
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.objects.custom_kinds import OUR_KINDS
@@ -59,7 +59,7 @@ class LocalKafkaCluster(LocalClusterHarness):
         return [
             Service(name="kubelet", run=kubelet.pods.controller.run),
             scheduler.build_service(),
-            *SimulatedBrokers(components, self.clusters).list_services(),
+            *SimulatedBrokerPods(components, self.clusters).list_services(),
         ]
 
     def add_node(self, name: str, *, zone: str) -> None:
@@ -112,7 +112,7 @@ class LocalKafkaCluster(LocalClusterHarness):
 
     @property
     def kafka(self) -> SimulatedKafka:
-        found = self.clusters.find(KEY)
+        found = self.clusters.find(*KEY)
         assert found is not None
         return found
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.informer.events import Key
 from plimsoll.local.kafka.topic_seeds import TopicSeed, parse_topic_seeds
 from tests.kafka.definitions.builders import NAMESPACE
 from tests.local.kafka.kafka_cluster import KAFKAS, KEY, NODES, PODS, LocalKafkaCluster
@@ -118,14 +117,14 @@ def test_each_kafka_has_its_own_brokers_and_a_new_one_of_the_name_begins_anew(wo
     world.make_kafka(topics=TOPICS)
     world.make_kafka(name="another")
     world.make_pods(0, 1, 2)
-    first, another = world.kafka, world.clusters.find(Key(NAMESPACE, "another"))
+    first, another = world.kafka, world.clusters.find(NAMESPACE, "another")
     assert another is not None
     assert not another.catch_up().brokers
     assert first.cluster_id != another.cluster_id
     assert len(first.cluster_id) == 22
 
     world.delete(f"{KAFKAS}/c")
-    assert world.clusters.find(KEY) is None
+    assert world.clusters.find(*KEY) is None
     world.make_kafka()
     assert world.kafka.cluster_id != first.cluster_id
     assert (world.alive, dict(world.kafka.catch_up().topics)) == ({0: "a", 1: "b", 2: "c"}, {})

@@ -13,6 +13,7 @@ from plimsoll.core.names import find_subdomain_problems
 from plimsoll.core.plans import Reason
 from plimsoll.core.selectors import LabelSelector
 from plimsoll.core.values import Value
+from plimsoll.kafka.wire.names import REVISION_ANNOTATION
 from plimsoll.scheduling.selectors import parse_label_selector
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
     from plimsoll.objects.api.kafka import StrimziPodSet
 
-REVISION_ANNOTATION: Final = "strimzi.io/revision"
-"""A hash of the pod as it is listed. A pod with another one is not current."""
 INVALID_POD_SET: Final = "InvalidResourceException"
 """Strimzi's reason for a resource that cannot be used as it is written."""
 _MOST_NAMED: Final = 5

@@ -30,6 +30,8 @@ PAUSE_ANNOTATION: Final = "strimzi.io/pause-reconciliation"
 SKIP_SCALE_DOWN_CHECK_ANNOTATION: Final = "strimzi.io/skip-broker-scaledown-check"
 NEXT_NODE_IDS_ANNOTATION: Final = "strimzi.io/next-node-ids"
 REMOVE_NODE_IDS_ANNOTATION: Final = "strimzi.io/remove-node-ids"
+REVISION_ANNOTATION: Final = "strimzi.io/revision"
+"""A hash of a pod as its pod set lists it. A pod with another one is not current."""
 
 AUTO_REBALANCING_FINALIZER: Final = "strimzi.io/auto-rebalancing"
 """On automatic KafkaRebalances. An object of their name without it belongs to a user."""

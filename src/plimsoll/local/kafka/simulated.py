@@ -1,9 +1,9 @@
 """Simulated brokers on any API server: a pod of a Kafka cluster is a broker while it is ready.
 
 `SimulatedClusters` holds a `SimulatedKafka` per Kafka object. It is made once and given to every process that serves
-it, as real brokers go on when their operator restarts. `SimulatedBrokers` follows the pods: a ready pod registers and
-runs a broker in the rack of its node, and a pod that goes ends the broker's process. Registrations stay until someone
-removes them, as in Kafka.
+it, as real brokers go on when their operator restarts. `SimulatedBrokerPods` follows the pods: a ready pod registers
+and runs a broker in the rack of its node, and a pod that goes ends the broker's process. Registrations stay until a
+request removes them, as in Kafka.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import structlog
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.controller.controller import Controller, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key
+from plimsoll.kube.informer.events import Key
 from plimsoll.local.kafka.answers import RequestRefused
 from plimsoll.local.kafka.cluster import SimulatedKafka
 from plimsoll.local.kafka.topic_seeds import TOPICS_ANNOTATION, parse_topic_seeds
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.core.clock import Clock
-    from plimsoll.kube.informer.events import Key
     from plimsoll.local.components import Components
     from plimsoll.local.kafka.broker_pods import BrokerPod
     from plimsoll.local.kafka.topic_seeds import TopicSeed
@@ -60,9 +60,9 @@ class SimulatedClusters:
         self._topics = dict(topics or {})
         self._clusters: dict[Key, _Cluster] = {}
 
-    def find(self, key: Key) -> SimulatedKafka | None:
-        """None: there is no such Kafka, or none of its pods was seen yet."""
-        found = self._clusters.get(key)
+    def find(self, namespace: str, name: str) -> SimulatedKafka | None:
+        """The cluster of a Kafka; None: there is no such Kafka, or none of its pods was seen yet."""
+        found = self._clusters.get(Key(namespace, name))
         return None if found is None else found.kafka
 
     def list_keys(self) -> list[Key]:
@@ -87,7 +87,7 @@ class SimulatedClusters:
         return (*self._topics.get(key, ()), *annotated)
 
 
-class SimulatedBrokers:
+class SimulatedBrokerPods:
     """The brokers of all clusters. Made before the informers run."""
 
     def __init__(self, components: Components, clusters: SimulatedClusters) -> None:

@@ -16,7 +16,7 @@ def build_kafka_outcome(clusters: SimulatedClusters) -> Json:
     """By namespace and name of the Kafka."""
     outcome: Json = {}
     for key in clusters.list_keys():
-        kafka = clusters.find(key)
+        kafka = clusters.find(key.namespace, key.name)
         if kafka is not None:
             outcome[str(key)] = _build_cluster(kafka.catch_up())
     return outcome
