@@ -91,6 +91,41 @@ def test_a_topic_that_cannot_be_described_is_never_an_empty_broker():
     run_bench(test)
 
 
+def test_a_leaving_broker_that_has_logs_is_in_use_although_the_metadata_does_not_show_it_yet():
+    async def test(bench: EngineBench) -> None:
+        admin = await bench.connections.get_admin(bench.kafka)
+        before = await admin.describe_topics()
+        bench.brokers.create_topic("just-now", [[3]])
+
+        async def describe_topics(_names: object = None) -> object:
+            return before
+
+        admin.describe_topics = describe_topics  # type: ignore[method-assign,assignment]
+        assert 3 not in (await bench.view.observe(bench.kafka)).in_use
+        assert 3 in (await bench.view.observe(bench.kafka, leaving=(3,))).in_use
+
+    run_bench(test)
+
+
+def test_a_leaving_broker_that_is_silent_is_not_taken_for_empty():
+    async def test(bench: EngineBench) -> None:
+        bench.brokers.kill_broker(3)
+        with pytest.raises(KafkaUnavailable):
+            await bench.view.observe(bench.kafka, leaving=(3,))
+        await bench.clock.sleep(30.0)
+        seen = await bench.view.observe(bench.kafka, leaving=(3,))
+        assert 3 in seen.fenced - seen.in_use
+
+    run_bench(test)
+
+
+def test_a_leaving_broker_that_is_empty_is_not_in_use():
+    async def test(bench: EngineBench) -> None:
+        assert (await bench.view.observe(bench.kafka, leaving=(2, 3))).in_use == frozenset({0, 1, 2})
+
+    run_bench(test)
+
+
 def test_a_cluster_that_cannot_be_connected_to_is_unavailable():
     async def test(bench: EngineBench) -> None:
         with pytest.raises(KafkaUnavailable):

@@ -84,8 +84,8 @@ class World(EmbeddedApi):
                     world.writes.append(f"{request.method} {request.path.rpartition('/')[2]}")
                 return await transport.send(request)
 
-            async def close(self) -> None:
-                await transport.close()
+            async def aclose(self) -> None:
+                await transport.aclose()
 
         return Watched()
 

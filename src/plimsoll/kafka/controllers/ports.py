@@ -32,8 +32,12 @@ class BrokerSnapshot(Value):
 class BrokerView(Protocol):
     """The brokers of Kafka clusters. All methods are safe to repeat."""
 
-    async def observe(self, kafka: Kafka) -> BrokerSnapshot:
-        """The brokers now. A topic that cannot be described raises `KafkaUnavailable`."""
+    async def observe(self, kafka: Kafka, *, leaving: Collection[int] = ()) -> BrokerSnapshot:
+        """The brokers now. A topic that cannot be described raises `KafkaUnavailable`.
+
+        The metadata that one broker answers may be seconds old. So each broker of `leaving` that looks empty and is
+        alive is asked for its logs; one that is silent raises `KafkaUnavailable`.
+        """
         ...
 
     async def list_known(self, kafka: Kafka, brokers: Collection[int]) -> frozenset[int]:

@@ -50,17 +50,20 @@ class ConnectedBrokerView:
         self._cruise_controls = cruise_controls
         self._journal = journal
 
-    async def observe(self, kafka: Kafka) -> BrokerSnapshot:
+    async def observe(self, kafka: Kafka, *, leaving: Collection[int] = ()) -> BrokerSnapshot:
         admin = await self._connections.get_admin(kafka)
         nodes, placement = await asyncio.gather(admin.describe_nodes(), read_replica_placement(admin))
         if placement.unseen:
             raise KafkaUnavailable(f"topics could not be described: {name_some(placement.unseen)}")
-        registered = [broker for broker in nodes.brokers if broker.is_registered]
+        alive = frozenset(broker.id for broker in nodes.brokers if broker.is_registered and not broker.is_fenced)
+        in_use = frozenset(placement.partitions)
+        looks_empty = sorted((alive & frozenset(leaving)) - in_use)
+        has_logs = await asyncio.gather(*(_has_logs(admin, broker) for broker in looks_empty))
         return BrokerSnapshot(
             cluster_id=nodes.cluster_id,
-            registered=frozenset(broker.id for broker in registered if not broker.is_fenced),
-            fenced=frozenset(broker.id for broker in registered if broker.is_fenced),
-            in_use=frozenset(placement.partitions),
+            registered=alive,
+            fenced=frozenset(broker.id for broker in nodes.brokers if broker.is_registered and broker.is_fenced),
+            in_use=in_use | {broker for broker, holds in zip(looks_empty, has_logs, strict=True) if holds},
         )
 
     async def list_known(self, kafka: Kafka, brokers: Collection[int]) -> frozenset[int]:
@@ -105,6 +108,15 @@ class ConnectedBrokerView:
 
     async def forget(self, namespace: str, name: str) -> None:
         await self._connections.close_cluster(namespace, name)
+
+
+async def _has_logs(admin: KafkaAdmin, broker: int) -> bool:
+    """Whether the broker itself has logs of partitions. Raises `KafkaUnavailable` if it does not answer."""
+    try:
+        async with asyncio.timeout(BROKER_TIMEOUT_S):
+            return bool((await admin.describe_log_dirs(broker)).replicas)
+    except TimeoutError:
+        raise KafkaUnavailable(f"broker {broker} did not answer within {BROKER_TIMEOUT_S:g} s") from None
 
 
 async def _has_log_dirs(admin: KafkaAdmin, broker: int) -> bool:

@@ -23,6 +23,7 @@ from plimsoll.kafka.executor.record import (
     decode_state,
     encode_record,
 )
+from plimsoll.kafka.wire.names import CLUSTER_LABEL
 from plimsoll.kube.errors import ApiCallFailed, Closed, NotFound
 from plimsoll.objects.api.core import ConfigMap
 
@@ -40,7 +41,6 @@ MAX_PARTS: Final = 64
 """About two million movements."""
 MAX_BYTES: Final = 1 << 30
 """Of the plan when it is no longer compressed."""
-CLUSTER_LABEL: Final = "strimzi.io/cluster"
 _STATE: Final = "state"
 _PLAN: Final = "plan"
 _PARTS: Final = "planParts"

@@ -17,6 +17,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.values import Value
 from plimsoll.kafka.model.description import LARGEST_BYTES, LARGEST_INT, LARGEST_RATE, BrokerCapacity
+from plimsoll.kafka.wire.names import BROKER_ROLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 INVALID: Final = "BrokerCapacityInvalid"
 DEFAULT_BROKER: Final = -1
-BROKER_ROLE: Final = "broker"
 _MIB: Final = 1 << 20
 _LARGEST_CORES: Final = 1e6
 _LARGEST_OVERRIDES: Final = 1_000
