@@ -93,6 +93,8 @@ class KafkaStatus(Wire):
     cluster_id: str = msgspec.field(name="clusterId", default="")
     cluster_security: Json = None
     kafka_node_pools: tuple[UsedNodePool, ...] = ()
+    registered_node_ids: tuple[int, ...] = ()
+    """Nodes that are registered in Kafka's metadata; those that left stay here until they are unregistered."""
     cruise_control: CruiseControlStatus | None = None
     auto_rebalance: AutoRebalanceSummary | None = None
 

@@ -1,0 +1,307 @@
+"""Reads a Kafka and what belongs to it, fresh from the API server, for one reconcile.
+
+What cannot be read is never taken for absent: an object that cannot be decoded ends the reconcile before anything is
+changed, and the condition names it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.plans import Reason
+from plimsoll.kafka.controllers.errors import ReconcileFailed
+from plimsoll.kafka.model.auto_rebalance import (
+    AutoRebalanceObject,
+    ModeConfiguration,
+    SettingsKind,
+    SettingsLookup,
+    SettingsReference,
+)
+from plimsoll.kafka.model.node_ids import NodePool
+from plimsoll.kafka.model.rebalances import RebalanceSpec
+from plimsoll.kafka.model.requests import Mode
+from plimsoll.kafka.planning.scaling.rebalance_transitions import is_renewing
+from plimsoll.kafka.wire.listed_pods import ListedPods, describe_problems, read_listed_pods
+from plimsoll.kafka.wire.names import (
+    AUTO_REBALANCING_FINALIZER,
+    BROKER_ROLE,
+    BROKER_ROLE_LABEL,
+    CLUSTER_LABEL,
+    CONTROLLER_ROLE,
+    CONTROLLER_ROLE_LABEL,
+    POOL_NAME_LABEL,
+    REBALANCE_ANNOTATION,
+    TEMPLATE_ANNOTATION,
+    VIRTUAL_POOL,
+    build_auto_rebalance_name,
+    build_pod_set_name,
+    read_node_id,
+)
+from plimsoll.kafka.wire.node_pools import build_virtual_pool, read_node_pool
+from plimsoll.kafka.wire.rebalance_specs import read_settings_spec
+from plimsoll.kafka.wire.rebalance_status import read_state
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.requests.options import Selection
+from plimsoll.objects.api.kafka import (
+    Kafka,
+    KafkaNodePool,
+    KafkaRebalance,
+    KafkaRebalanceSettings,
+    StrimziPodSet,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.kube.client import Client
+    from plimsoll.objects.api.meta import Json, WireObject
+    from plimsoll.objects.codec.decoding import RawObject
+
+MODES: Final = (Mode.ADD_BROKERS, Mode.REMOVE_BROKERS)
+UNREADABLE: Final = "UnreadableObject"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedPodSet:
+    """A pod set and the node ids of the pods that it lists."""
+
+    view: StrimziPodSet
+    listed: ListedPods
+    node_ids: frozenset[int]
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether the pod-set controller has seen the spec, and every listed pod is ready."""
+        status = self.view.status
+        count = len(self.view.spec.pods)
+        is_seen = status.observed_generation == self.view.metadata.generation
+        return is_seen and count == status.pods == status.ready_pods
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedCluster:
+    """A Kafka and its objects."""
+
+    kafka: Kafka
+    status: dict[str, Any]
+    """As the server has it."""
+    pools: Mapping[str, KafkaNodePool]
+    """By name; empty for a Kafka without node pools."""
+    pod_sets: Mapping[str, ObservedPodSet]
+    """By the name of their pool."""
+    requested: tuple[NodePool, ...]
+    """What the pools ask for, the virtual pool included. Pools that are gone ask for what they have."""
+    orphaned: tuple[str, ...]
+    """Pools that are gone and whose pod sets exist."""
+    rebalances: Mapping[Mode, AutoRebalanceObject]
+    sessions: frozenset[str]
+    """The sessions of these KafkaRebalances at Cruise Control."""
+    warnings: tuple[Reason, ...]
+
+
+class ClusterObserver:
+    """Reads clusters."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def observe(self, namespace: str, name: str) -> ObservedCluster | None:
+        """The cluster; None: there is no such Kafka. Raises `ReconcileFailed` if an object cannot be decoded."""
+        try:
+            found: RawObject[Kafka] = await self._client.get_with_raw(Kafka, name, namespace=namespace)
+        except NotFound:
+            return None
+        kafka = found.view
+        pools = {pool.metadata.name: pool for pool in await self._list(KafkaNodePool, namespace, name)}
+        pod_sets = await self._read_pod_sets(namespace, name)
+        requested, orphaned, warnings = _read_pools(kafka, pools, pod_sets)
+        rebalances = await self.read_rebalances(namespace, name)
+        return ObservedCluster(
+            kafka=kafka,
+            status=_get_status(found.raw),
+            pools=pools,
+            pod_sets=pod_sets,
+            requested=requested,
+            orphaned=orphaned,
+            rebalances={mode: _read_rebalance(rebalance) for mode, rebalance in rebalances.items()},
+            sessions=frozenset(rebalance.status.session_id for rebalance in rebalances.values()) - {""},
+            warnings=warnings,
+        )
+
+    async def observe_kafka(self, namespace: str, name: str) -> ObservedCluster | None:
+        """The Kafka alone, to write a condition on it; None: there is no such Kafka."""
+        try:
+            found: RawObject[Kafka] = await self._client.get_with_raw(Kafka, name, namespace=namespace)
+        except NotFound:
+            return None
+        return ObservedCluster(
+            kafka=found.view,
+            status=_get_status(found.raw),
+            pools={},
+            pod_sets={},
+            requested=(),
+            orphaned=(),
+            rebalances={},
+            sessions=frozenset(),
+            warnings=(),
+        )
+
+    async def refresh_pod_sets(self, observed: ObservedCluster) -> ObservedCluster:
+        """The cluster with its pod sets read again: one was written."""
+        metadata = observed.kafka.metadata
+        return replace(observed, pod_sets=await self._read_pod_sets(metadata.namespace, metadata.name))
+
+    async def read_rebalances(self, namespace: str, cluster: str) -> dict[Mode, KafkaRebalance]:
+        """The KafkaRebalances that have the names of automatic ones."""
+        found: dict[Mode, KafkaRebalance] = {}
+        for mode in MODES:
+            name = build_auto_rebalance_name(cluster, mode)
+            try:
+                found[mode] = await self._client.get(KafkaRebalance, name, namespace=namespace)
+            except NotFound:
+                continue
+        return found
+
+    async def find_settings(self, namespace: str, configured: ModeConfiguration | None, goals: Json) -> SettingsLookup:
+        """The settings that a mode refers to."""
+        if configured is None or configured.settings is None:
+            return SettingsLookup(spec=RebalanceSpec())
+        reference = configured.settings
+        kind = KafkaRebalanceSettings if reference.kind is SettingsKind.SETTINGS else KafkaRebalance
+        try:
+            found: KafkaRebalanceSettings | KafkaRebalance = await self._client.get(
+                kind, reference.name, namespace=namespace
+            )
+        except NotFound:
+            return SettingsLookup(problem=_explain_missing(reference, namespace))
+        if reference.kind is SettingsKind.TEMPLATE and not _is_template(found):
+            problem = f"lacks the annotation {TEMPLATE_ANNOTATION}: true"
+            return SettingsLookup(problem=_explain_invalid(reference, namespace, problem))
+        supported = tuple(goals.split(",")) if isinstance(goals, str) else ()
+        reading = read_settings_spec(found.spec, supported_goals=supported)
+        if reading.spec is None:
+            problem = "; ".join(problem.message for problem in reading.problems)
+            return SettingsLookup(problem=_explain_invalid(reference, namespace, problem))
+        return SettingsLookup(spec=reading.spec)
+
+    async def _read_pod_sets(self, namespace: str, cluster: str) -> dict[str, ObservedPodSet]:
+        found: dict[str, ObservedPodSet] = {}
+        for pod_set in await self._list(StrimziPodSet, namespace, cluster):
+            pool = pod_set.metadata.labels.get(POOL_NAME_LABEL, "")
+            if pod_set.metadata.name != build_pod_set_name(cluster, pool):
+                continue  # Strimzi labels the pod sets of Connect and others with the cluster too.
+            listed = read_listed_pods(pod_set)
+            if listed.problems:
+                problem = f"strimzipodset/{namespace}/{pod_set.metadata.name}: {describe_problems(listed.problems)}"
+                raise ReconcileFailed(Reason(code=UNREADABLE, message=f"{problem}: nothing is changed"))
+            ids = {read_node_id(pod_name, cluster, pool) for pod_name in listed.pods}
+            node_ids = frozenset(node_id for node_id in ids if node_id is not None)
+            found[pool] = ObservedPodSet(view=pod_set, listed=listed, node_ids=node_ids)
+        return found
+
+    async def _list(self, kind: type[Any], namespace: str, cluster: str) -> tuple[Any, ...]:
+        listed = await self._client.list(kind, Selection(namespace=namespace, labels=f"{CLUSTER_LABEL}={cluster}"))
+        if listed.problem:
+            message = f"{kind.__name__.lower()}: the list cannot be read: {listed.problem}"
+            raise ReconcileFailed(Reason(code=UNREADABLE, message=f"{message}: nothing is changed"))
+        if listed.bad:
+            bad = listed.bad[0]
+            message = f"{kind.__name__.lower()}/{bad.namespace}/{bad.name} cannot be decoded: {bad.problem}"
+            raise ReconcileFailed(Reason(code=UNREADABLE, message=f"{message}: nothing is changed"))
+        return tuple(listed.items)
+
+
+def _read_pools(
+    kafka: Kafka, pools: Mapping[str, KafkaNodePool], pod_sets: Mapping[str, ObservedPodSet]
+) -> tuple[tuple[NodePool, ...], tuple[str, ...], tuple[Reason, ...]]:
+    requested: list[NodePool] = []
+    warnings: list[Reason] = []
+    for pool in pools.values():
+        read, problems = read_node_pool(pool)
+        requested.append(read)
+        warnings += problems
+    if not pools:
+        known = pod_sets[VIRTUAL_POOL].node_ids if VIRTUAL_POOL in pod_sets else ()
+        virtual = build_virtual_pool(kafka, sorted(known))
+        if virtual is not None:
+            requested.append(virtual)
+    names = {pool.name for pool in requested}
+    orphaned = sorted(pool for pool, pod_set in pod_sets.items() if pool not in names and pod_set.node_ids)
+    for name in orphaned:
+        requested.append(_keep_orphaned(kafka, name, pod_sets[name]))
+        warnings.append(_warn_of_orphaned(kafka, name))
+    return tuple(requested), tuple(orphaned), tuple(warnings)
+
+
+def _keep_orphaned(kafka: Kafka, name: str, pod_set: ObservedPodSet) -> NodePool:
+    """A pool that is gone keeps its nodes: their brokers may hold replicas."""
+    labels = pod_set.view.metadata.labels
+    roles = {BROKER_ROLE: labels.get(BROKER_ROLE_LABEL), CONTROLLER_ROLE: labels.get(CONTROLLER_ROLE_LABEL)}
+    held = tuple(role for role, value in roles.items() if value == "true")
+    return NodePool(
+        name=name,
+        path=f"strimzipodset/{kafka.metadata.namespace}/{pod_set.view.metadata.name}",
+        replicas=len(pod_set.node_ids),
+        roles=held or (BROKER_ROLE,),
+        node_ids=tuple(sorted(pod_set.node_ids)),
+    )
+
+
+def _warn_of_orphaned(kafka: Kafka, name: str) -> Reason:
+    return Reason(
+        code="KafkaNodePoolMissing",
+        message=f"the pool {name} is gone, and its pods stay: create it again, then lower its replicas",
+        facts={"pool": name, "cluster": kafka.metadata.name},
+    )
+
+
+def _read_rebalance(rebalance: KafkaRebalance) -> AutoRebalanceObject:
+    metadata, status = rebalance.metadata, rebalance.status
+    state, condition, _ = read_state(status.conditions)
+    spec = rebalance.spec if isinstance(rebalance.spec, dict) else {}
+    brokers = spec.get("brokers")
+    ids = [broker for broker in brokers if isinstance(broker, int)] if isinstance(brokers, list) else []
+    mode = spec.get("mode")
+    return AutoRebalanceObject(
+        uid=metadata.uid,
+        is_ours=AUTO_REBALANCING_FINALIZER in metadata.finalizers,
+        state=state,
+        mode=mode if isinstance(mode, str) else "",
+        brokers=tuple(sorted(set(ids))),
+        annotation=metadata.annotations.get(REBALANCE_ANNOTATION, "").strip(),
+        is_deleting=metadata.deletion_timestamp is not None,
+        message=condition.message,
+        is_transient=is_renewing(condition.reason, condition.message),
+        has_session=bool(status.session_id),
+    )
+
+
+def _is_template(found: WireObject) -> bool:
+    return found.metadata.annotations.get(TEMPLATE_ANNOTATION, "").strip().lower() == "true"
+
+
+def _explain_missing(reference: SettingsReference, namespace: str) -> Reason:
+    what = _name(reference, namespace)
+    return Reason(
+        code="AutoRebalanceSettingsNotFound",
+        message=f"{what} does not exist; the rebalance starts once it does",
+        facts={"settings": what},
+    )
+
+
+def _explain_invalid(reference: SettingsReference, namespace: str, problem: str) -> Reason:
+    what = _name(reference, namespace)
+    return Reason(code="AutoRebalanceSettingsInvalid", message=f"{what}: {problem}", facts={"settings": what})
+
+
+def _name(reference: SettingsReference, namespace: str) -> str:
+    kind = "kafkarebalancesettings" if reference.kind is SettingsKind.SETTINGS else "kafkarebalance"
+    return f"{kind}/{namespace}/{reference.name}"
+
+
+def _get_status(raw: bytes) -> dict[str, Any]:
+    status = msgspec.json.decode(raw).get("status")
+    return status if isinstance(status, dict) else {}

@@ -1,0 +1,499 @@
+"""Reconciles a Kafka cluster in the order of docs/design/kafka.md section 4.2.
+
+Observe fresh, assign node ids, store added brokers first, check what leaves, shrink pod sets, write pool statuses, grow
+pod sets, rebalance automatically, unregister brokers that are gone, write the status. A reconcile that fails writes the
+reason and leaves everything else as it is stored; the next one derives what is left to do from what exists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+from msgspec.structs import replace
+
+from plimsoll.core.plans import Reason
+from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
+from plimsoll.kafka.controllers.cluster_actuator import ClusterActuator
+from plimsoll.kafka.controllers.cluster_observer import MODES, ClusterObserver
+from plimsoll.kafka.controllers.errors import ReconcileFailed
+from plimsoll.kafka.model.auto_rebalance import ActionKind, AutoRebalanceObservation
+from plimsoll.kafka.model.rebalances import RebalanceRefused
+from plimsoll.kafka.model.requests import Mode
+from plimsoll.kafka.planning.scaling.auto_rebalance_step import decide_step, needs_executor_state, plan_write_ahead
+from plimsoll.kafka.planning.scaling.node_ids import assign_node_ids
+from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
+from plimsoll.kafka.wire.auto_rebalance_config import read_auto_rebalance_configuration
+from plimsoll.kafka.wire.kafka_status import build_conditions
+from plimsoll.kafka.wire.names import PAUSE_ANNOTATION, SKIP_SCALE_DOWN_CHECK_ANNOTATION, build_auto_rebalance_name
+from plimsoll.kafka.wire.status_views import build_status_views, read_status_views
+from plimsoll.operator.pause import ActionGuard, pause_in
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.kafka.controllers.cluster_observer import ObservedCluster
+    from plimsoll.kafka.controllers.ports import BrokerSnapshot, BrokerView
+    from plimsoll.kafka.cruise_control.client.ports import CruiseControls
+    from plimsoll.kafka.model.auto_rebalance import (
+        AutoRebalance,
+        AutoRebalanceAction,
+        AutoRebalanceStep,
+        SettingsLookup,
+    )
+    from plimsoll.kafka.model.node_ids import NodeIdAssignment, NodePool, PoolNodeIds
+    from plimsoll.kafka.reporting.cluster_reporter import ClusterReporter
+    from plimsoll.kafka.wire.auto_rebalance_config import AutoRebalanceConfiguration
+    from plimsoll.kube.client import Client
+
+    ReadGuard = Callable[[], Awaitable[ActionGuard]]
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+RECHECK_S: Final = 5.0
+"""How soon a cluster is looked at again while its brokers or pods change without an event of Kubernetes."""
+
+
+async def _allow_all() -> ActionGuard:
+    return ActionGuard()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDependencies:
+    """The dependencies of the reconciler."""
+
+    client: Client
+    clock: Clock
+    brokers: BrokerView
+    cruise_controls: CruiseControls
+    reporter: ClusterReporter
+    read_guard: ReadGuard = _allow_all
+    """The pause of all controllers, and dry run."""
+
+
+class ClusterReconciler:
+    """Reconciles all Kafka clusters, each by one worker at a time."""
+
+    def __init__(self, dependencies: ClusterDependencies) -> None:
+        self._dependencies = dependencies
+        self._observer = ClusterObserver(dependencies.client)
+        self._actuator = ClusterActuator(dependencies.client, dependencies.clock, dependencies.cruise_controls)
+
+    async def run(self, namespace: str, name: str) -> ClusterResult | None:
+        """Reconcile one cluster; None: it is gone. Raises errors of the API server, which end the reconcile."""
+        try:
+            observed = await self._observer.observe(namespace, name)
+        except ReconcileFailed as error:
+            return await self._report_unreadable(namespace, name, error)
+        if observed is None:
+            await self._release(namespace, name)
+            return None
+        reconcile = _Reconcile(self._dependencies, self._observer, self._actuator, observed)
+        result = await reconcile.run()
+        await self._dependencies.reporter.report(result)
+        return result
+
+    async def _report_unreadable(self, namespace: str, name: str, error: ReconcileFailed) -> ClusterResult:
+        """An object that cannot be decoded is named in the condition; nothing else is written."""
+        observed = await self._observer.observe_kafka(namespace, name)
+        if observed is None:
+            raise error
+        result = await _Reconcile(self._dependencies, self._observer, self._actuator, observed).fail(error.reason)
+        await self._dependencies.reporter.report(result)
+        return result
+
+    async def _release(self, namespace: str, name: str) -> None:
+        """The Kafka is gone: nothing holds its automatic rebalances any longer."""
+        await self._dependencies.brokers.forget(namespace, name)
+        for mode in MODES:
+            await self._actuator.delete_rebalance(namespace, build_auto_rebalance_name(name, mode))
+
+
+@dataclass(slots=True)
+class _Decision:
+    """What one reconcile knows and has decided, step by step."""
+
+    configuration: AutoRebalanceConfiguration
+    assignment: NodeIdAssignment
+    stored: AutoRebalance
+    snapshot: BrokerSnapshot | None = None
+    blocked: tuple[int, ...] = ()
+    warnings: list[Reason] = field(default_factory=list)
+    is_waiting: bool = False
+    """Something changes without an event of Kubernetes: look again soon."""
+
+
+class _Reconcile:
+    """One reconcile of one cluster."""
+
+    def __init__(
+        self,
+        dependencies: ClusterDependencies,
+        observer: ClusterObserver,
+        actuator: ClusterActuator,
+        observed: ObservedCluster,
+    ) -> None:
+        self._dependencies = dependencies
+        self._observer = observer
+        self._actuator = actuator
+        self._observed = observed
+        self._kafka = observed.kafka
+        self._now = dependencies.clock.now().replace(microsecond=0)
+        self._done: list[AutoRebalanceAction] = []
+
+    async def run(self) -> ClusterResult:
+        try:
+            return await self._run()
+        except ReconcileFailed as error:
+            return await self.fail(error.reason)
+        except (KafkaUnavailable, KafkaRefused) as error:
+            message = f"the brokers cannot be seen, and nothing is changed: {error}"
+            return await self.fail(Reason(code="KafkaUnavailable", message=message))
+
+    async def _run(self) -> ClusterResult:
+        decision = self._assign()
+        pause = await self._find_pause()
+        if self._is_annotated(PAUSE_ANNOTATION):
+            step = decide_step(await self._build_observation(decision, is_paused=True))
+            await self._write_status(decision, step, problem=None, is_paused=True)
+            return self._conclude(step, decision)
+        await self._look_at_brokers(decision)
+        self._check_scale_down(decision)
+        if pause is not None:
+            return self._conclude(decide_step(await self._build_observation(decision)), decision, pause=pause)
+        await self._store_added(decision)
+        await self._configure_engine(decision)
+        await self._scale_down(decision)
+        await self._write_pool_statuses(decision)
+        await self._write_pod_sets(decision)
+        step = await self._rebalance(decision)
+        await self._change_cordons(decision)
+        left = await self._unregister(decision)
+        problems = decision.assignment.problems
+        await self._write_status(decision, step, problem=problems[0] if problems else None, registered=left)
+        return self._conclude(step, decision, problem=problems[0] if problems else None)
+
+    async def fail(self, problem: Reason) -> ClusterResult:
+        """Write the reason. The rest of the status stays as it is."""
+        guard = await self._find_pause()
+        if guard is None:
+            conditions = build_conditions(
+                self._observed.status.get("conditions"), now=self._now, problem=problem, warnings=()
+            )
+            await self._actuator.write_kafka_status(self._observed, {"conditions": conditions})
+        return ClusterResult(
+            kafka=self._kafka,
+            at=self._now,
+            problem=problem,
+            actions=tuple(self._done),
+            pause=guard,
+            retry_after_s=RECHECK_S,
+        )
+
+    def _conclude(
+        self,
+        step: AutoRebalanceStep,
+        decision: _Decision,
+        *,
+        problem: Reason | None = None,
+        pause: Reason | None = None,
+    ) -> ClusterResult:
+        waits = [RECHECK_S] if decision.is_waiting else []
+        if step.retry_after_s is not None:
+            waits.append(step.retry_after_s)
+        return ClusterResult(
+            kafka=self._kafka,
+            at=self._now,
+            step=step,
+            actions=tuple(self._done),
+            warnings=(*decision.warnings, *step.warnings),
+            problem=problem,
+            pause=pause,
+            retry_after_s=min(waits, default=None),
+        )
+
+    # ---- 1. node ids
+
+    def _assign(self) -> _Decision:
+        configuration = read_auto_rebalance_configuration(self._kafka.spec.cruise_control)
+        assignment = assign_node_ids(self._observed.requested, cluster_id=self._kafka.status.cluster_id)
+        warnings = [*configuration.warnings, *self._observed.warnings, *assignment.problems[1:]]
+        stored = read_status_views(self._kafka.status)
+        return _Decision(configuration=configuration, assignment=assignment, stored=stored, warnings=warnings)
+
+    async def _find_pause(self) -> Reason | None:
+        guard = await self._dependencies.read_guard()
+        return guard.reason or ActionGuard(paused=pause_in(self._kafka.metadata.annotations)).reason
+
+    def _is_annotated(self, annotation: str) -> bool:
+        return self._kafka.metadata.annotations.get(annotation, "").strip().lower() == "true"
+
+    async def _look_at_brokers(self, decision: _Decision) -> None:
+        """Look at the brokers if anything depends on it. Brokers that leave must be seen; others may not be up yet."""
+        assignment = decision.assignment
+        must_see = bool(assignment.removed_brokers or assignment.used_to_be_brokers)
+        is_up = any(pod_set.view.status.ready_pods for pod_set in self._observed.pod_sets.values())
+        is_useful = bool(
+            decision.stored.add_brokers
+            or decision.stored.remove_brokers
+            or self._list_left()
+            or (not self._kafka.status.cluster_id and is_up)
+        )
+        if not must_see and not (is_useful and is_up):
+            return
+        try:
+            decision.snapshot = await self._dependencies.brokers.observe(self._kafka)
+        except (KafkaUnavailable, KafkaRefused) as error:
+            if must_see and not self._is_annotated(SKIP_SCALE_DOWN_CHECK_ANNOTATION):
+                raise
+            log.info("brokers.unseen", kafka=self._kafka.metadata.name, problem=str(error))
+            decision.is_waiting = True
+
+    def _list_left(self) -> tuple[int, ...]:
+        """Registered nodes that no pool has any longer."""
+        known = {node_id for pool in self._observed.requested for node_id in pool.node_ids}
+        return tuple(node_id for node_id in self._kafka.status.registered_node_ids if node_id not in known)
+
+    # ---- 2. write-ahead
+
+    async def _store_added(self, decision: _Decision) -> None:
+        """Store the added brokers before a pool or a pod set has them: a crash must not lose the list."""
+        ahead = plan_write_ahead(await self._build_observation(decision, looks_up=False))
+        if ahead is not None:
+            await self._actuator.write_kafka_status(self._observed, build_status_views(ahead))
+            decision.stored = ahead
+
+    # ---- 3. the scale-down check
+
+    def _check_scale_down(self, decision: _Decision) -> None:
+        assignment = decision.assignment
+        if decision.snapshot is None or self._is_annotated(SKIP_SCALE_DOWN_CHECK_ANNOTATION):
+            return
+        in_use = decision.snapshot.in_use
+        if in_use.intersection(assignment.removed_brokers):
+            decision.blocked = assignment.removed_brokers
+        kept_roles = in_use.intersection(assignment.used_to_be_brokers)
+        if kept_roles:
+            message = "brokers that hold replicas cannot lose the broker role: " + _join(sorted(kept_roles))
+            raise ReconcileFailed(
+                Reason(code="InvalidResourceException", message=message, facts={"brokers": sorted(kept_roles)})
+            )
+        is_configured = any(mode.mode is Mode.REMOVE_BROKERS for mode in decision.configuration.modes)
+        if decision.blocked and not is_configured:
+            decision.warnings += [
+                _warn_of_blocked(pool, in_use) for pool in assignment.pools if set(pool.removed) & set(decision.blocked)
+            ]
+
+    # ---- 4. to 6. pods and pool statuses
+
+    async def _configure_engine(self, decision: _Decision) -> None:
+        if self._kafka.spec.cruise_control is None:
+            return
+        try:
+            problems = await self._dependencies.brokers.configure(self._kafka, tuple(self._observed.pools.values()))
+        except (KafkaUnavailable, KafkaRefused) as error:
+            log.info("engine.unavailable", kafka=self._kafka.metadata.name, problem=str(error))
+            return
+        decision.warnings += problems
+
+    async def _scale_down(self, decision: _Decision) -> None:
+        """Shrink the pod sets by what may leave, and wait until the pods are gone."""
+        for pool, ids in self._iterate_pools(decision):
+            leaving = [node_id for node_id in ids.removed if node_id not in decision.blocked]
+            if not leaving:
+                continue
+            pod_set = self._observed.pod_sets.get(pool.name)
+            listed = frozenset() if pod_set is None else pod_set.node_ids
+            staying = [node_id for node_id in ids.list_kept(decision.blocked) if node_id in listed]
+            if await self._actuator.write_pod_set(self._observed, pool, staying):
+                self._observed = await self._observer.refresh_pod_sets(self._observed)
+            await self._actuator.wait_until_gone(self._kafka, pool.name, leaving)
+
+    async def _write_pool_statuses(self, decision: _Decision) -> None:
+        cluster_id = self._get_cluster_id(decision)
+        for pool, ids in self._iterate_pools(decision):
+            resource = self._observed.pools.get(pool.name)
+            if resource is not None and ids.problem is None:
+                kept = ids.list_kept(decision.blocked)
+                await self._actuator.write_pool_status(self._observed, resource, kept, cluster_id=cluster_id)
+
+    async def _write_pod_sets(self, decision: _Decision) -> None:
+        for pool, ids in self._iterate_pools(decision):
+            if ids.problem is None and pool.name not in self._observed.orphaned:
+                await self._actuator.write_pod_set(self._observed, pool, ids.list_kept(decision.blocked))
+
+    def _iterate_pools(self, decision: _Decision) -> list[tuple[NodePool, PoolNodeIds]]:
+        by_name = {pool.name: pool for pool in self._observed.requested}
+        return [(by_name[ids.pool], ids) for ids in decision.assignment.pools]
+
+    # ---- 7. automatic rebalancing
+
+    async def _rebalance(self, decision: _Decision) -> AutoRebalanceStep:
+        step = decide_step(await self._build_observation(decision))
+        if step.write_ahead is not None:
+            await self._actuator.write_kafka_status(self._observed, build_status_views(step.write_ahead))
+        for action in step.actions:
+            uid = await self._actuator.carry_out(self._kafka, action)
+            self._done.append(action)
+            if action.kind is ActionKind.CREATE:
+                step = replace(step, stored=replace(step.stored, rebalance_uid=uid))
+        return step
+
+    async def _build_observation(
+        self, decision: _Decision, *, looks_up: bool = True, is_paused: bool = False
+    ) -> AutoRebalanceObservation:
+        """`looks_up` False: settings, readiness and the engine are not asked for, because nothing depends on them."""
+        assignment, observed = decision.assignment, self._observed
+        seen = AutoRebalanceObservation(
+            now=self._now,
+            configuration=decision.configuration.modes,
+            is_configuration_complete=decision.configuration.is_complete,
+            stored=decision.stored,
+            added=assignment.added_brokers,
+            removed=assignment.removed_brokers,
+            blocked=decision.blocked,
+            brokers=tuple(sorted({*assignment.desired_brokers, *decision.blocked})),
+            add_rebalance=observed.rebalances.get(Mode.ADD_BROKERS),
+            remove_rebalance=observed.rebalances.get(Mode.REMOVE_BROKERS),
+            is_paused=is_paused,
+            is_deleting=self._kafka.metadata.deletion_timestamp is not None,
+        )
+        is_quiet = seen.stored.state.is_without_operation and not (seen.added or seen.blocked or observed.rebalances)
+        if not looks_up or is_paused or (is_quiet and not seen.stored.add_brokers):
+            return seen
+        queued = {*seen.stored.add_brokers, *seen.added}
+        return replace(
+            seen,
+            ready_brokers=await self._list_ready(decision, queued),
+            add_settings=await self._find_settings(decision, Mode.ADD_BROKERS),
+            remove_settings=await self._find_settings(decision, Mode.REMOVE_BROKERS),
+            is_executing=await self._ask_executor(seen),
+        )
+
+    async def _find_settings(self, decision: _Decision, mode: Mode) -> SettingsLookup:
+        configured = next((entry for entry in decision.configuration.modes if entry.mode is mode), None)
+        cruise_control = self._kafka.spec.cruise_control
+        config = None if cruise_control is None else cruise_control.config
+        goals = config.get("goals") if isinstance(config, dict) else None
+        return await self._observer.find_settings(self._kafka.metadata.namespace, configured, goals)
+
+    async def _list_ready(self, decision: _Decision, queued: set[int]) -> tuple[int, ...]:
+        """Queued brokers whose pods are ready, and which Kafka and the engine know."""
+        if decision.snapshot is None or not queued:
+            decision.is_waiting = decision.is_waiting or bool(queued)
+            return ()
+        running = {
+            node_id
+            for pod_set in self._observed.pod_sets.values()
+            if pod_set.is_up_to_date
+            for node_id in pod_set.node_ids
+        }
+        candidates = queued & running
+        registered = candidates & decision.snapshot.registered
+        known = await self._dependencies.brokers.list_known(self._kafka, registered) if registered else frozenset()
+        decision.is_waiting = decision.is_waiting or candidates != known
+        return tuple(sorted(known))
+
+    async def _ask_executor(self, seen: AutoRebalanceObservation) -> bool | None:
+        """Whether the engine moves replicas for an automatic rebalance; None: not asked, or no answer."""
+        if not needs_executor_state(seen.stored, seen.add_rebalance, seen.remove_rebalance):
+            return None
+        cruise_control = await self._dependencies.cruise_controls.find(self._kafka)
+        if isinstance(cruise_control, RebalanceRefused):
+            return None
+        state = await cruise_control.read_executor_state()
+        if isinstance(state, RebalanceRefused):
+            return None
+        sessions = self._observed.sessions
+        if sessions and state.triggered_task_id and state.triggered_task_id not in sessions:
+            return False
+        return not state.is_idle
+
+    # ---- 8. cordons and registrations
+
+    async def _change_cordons(self, decision: _Decision) -> None:
+        """Leaving brokers get no new replicas; brokers whose removal was withdrawn do again."""
+        if decision.snapshot is None or not (decision.blocked or decision.stored.remove_brokers):
+            return
+        staying = set(decision.stored.remove_brokers) & set(decision.assignment.desired_brokers)
+        decision.warnings += await self._dependencies.brokers.change_cordons(
+            self._kafka, leaving=decision.blocked, staying=sorted(staying)
+        )
+
+    async def _unregister(self, decision: _Decision) -> tuple[int, ...]:
+        """Unregister brokers that have left. Gives the node ids that are registered afterwards."""
+        current = {node_id for ids in decision.assignment.pools for node_id in ids.list_kept(decision.blocked)}
+        registered = {*self._kafka.status.registered_node_ids, *current, *decision.assignment.removed_brokers}
+        pools = {node_id: ids.pool for ids in decision.assignment.pools for node_id in ids.current}
+        for broker in sorted(registered - current):
+            reason = await self._unregister_broker(decision, broker, pools.get(broker))
+            if reason is None:
+                registered.discard(broker)
+            else:
+                decision.is_waiting = True
+                log.info("broker.not_unregistered", broker=broker, reason=str(reason))
+        return tuple(sorted(registered))
+
+    async def _unregister_broker(self, decision: _Decision, broker: int, pool: str | None) -> Reason | None:
+        if decision.snapshot is None:
+            return Reason(code="KafkaUnavailable", message="the brokers cannot be seen")
+
+        async def is_gone(node_id: int) -> bool:
+            names = [pool] if pool is not None else [known.name for known in self._observed.requested]
+            gone = [await self._actuator.is_pod_gone(self._kafka, name, node_id) for name in names]
+            return all(gone)
+
+        try:
+            return await self._dependencies.brokers.unregister(self._kafka, broker, is_gone)
+        except (KafkaUnavailable, KafkaRefused) as error:
+            return Reason(code="KafkaUnavailable", message=str(error))
+
+    # ---- 9. status
+
+    def _get_cluster_id(self, decision: _Decision) -> str:
+        return decision.snapshot.cluster_id if decision.snapshot is not None else self._kafka.status.cluster_id
+
+    async def _write_status(
+        self,
+        decision: _Decision,
+        step: AutoRebalanceStep,
+        *,
+        problem: Reason | None,
+        is_paused: bool = False,
+        registered: tuple[int, ...] | None = None,
+    ) -> None:
+        conditions = build_conditions(
+            self._observed.status.get("conditions"),
+            now=self._now,
+            problem=problem,
+            warnings=(*decision.warnings, *step.warnings),
+            is_paused=is_paused,
+        )
+        patch: dict[str, Any] = {"conditions": conditions, "observedGeneration": self._kafka.metadata.generation}
+        if not is_paused:
+            patch |= build_status_views(step.stored)
+            patch["kafkaNodePools"] = [{"name": name} for name in sorted(self._observed.pools)] or None
+            if registered is not None:
+                patch["registeredNodeIds"] = list(registered) or None
+            if cluster_id := self._get_cluster_id(decision):
+                patch["clusterId"] = cluster_id
+        await self._actuator.write_kafka_status(self._observed, patch)
+
+
+def _warn_of_blocked(pool: PoolNodeIds, in_use: frozenset[int]) -> Reason:
+    holding = sorted(in_use.intersection(pool.removed))
+    message = (
+        f"pool {pool.pool} keeps {len(pool.current)} nodes: broker {_join(holding)} holds replicas; move them with a "
+        "KafkaRebalance of mode remove-brokers, or configure spec.cruiseControl.autoRebalance"
+    )
+    return Reason(
+        code="ScaleDownPreventionCheck",
+        message=message,
+        facts={"pool": pool.pool, "replicas": len(pool.current), "brokers": holding},
+    )
+
+
+def _join(ids: Iterable[int]) -> str:
+    return ", ".join(str(node_id) for node_id in ids)

@@ -1,0 +1,173 @@
+"""Reports the result of a reconcile of a Kafka cluster: Events, log and journal.
+
+The status is written by the reconciler: it is part of the work. No failed report stops the reconciler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from msgspec.structs import replace
+
+from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Ref, Result, encode
+from plimsoll.journal.entries import Entry
+from plimsoll.kafka.reporting.journal_plans import SUBSYSTEM
+from plimsoll.kafka.wire.names import build_auto_rebalance_name
+from plimsoll.kube.recorder.event_objects import EventType
+from plimsoll.objects.api.kafka import KAFKA_GROUP, STRIMZI_VERSION
+from plimsoll.objects.api.meta import ObjectReference
+from plimsoll.operator.pause import DRY_RUN
+from plimsoll.operator.reporter import News, PlanRecords
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.core.plans import Reason
+    from plimsoll.journal.last_plans_config_map import LastPlansWriter
+    from plimsoll.journal.ports import Journal
+    from plimsoll.kafka.model.auto_rebalance import AutoRebalanceAction, AutoRebalanceStep
+    from plimsoll.kube.recorder import EventRecorder
+    from plimsoll.objects.api.kafka import Kafka
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterResult:
+    """What a reconcile of a Kafka did and why. `step` None: it failed before it could decide."""
+
+    kafka: Kafka
+    at: datetime
+    step: AutoRebalanceStep | None = None
+    actions: tuple[AutoRebalanceAction, ...] = field(default=())
+    """The actions that were carried out."""
+    warnings: tuple[Reason, ...] = ()
+    problem: Reason | None = None
+    pause: Reason | None = None
+    retry_after_s: float | None = None
+
+    @property
+    def ref(self) -> Ref:
+        return Ref(kind="kafka", namespace=self.kafka.metadata.namespace, name=self.kafka.metadata.name)
+
+    @property
+    def is_dry_run(self) -> bool:
+        return self.pause is not None and self.pause.code == DRY_RUN
+
+
+class ClusterReporter:
+    """A part that is None is not reported. `namespace` holds the last plans."""
+
+    def __init__(
+        self,
+        *,
+        recorder: EventRecorder | None = None,
+        journal: Journal | None = None,
+        last_plans: LastPlansWriter | None = None,
+        namespace: str = "",
+    ) -> None:
+        self._recorder = recorder
+        self._records = PlanRecords(journal, last_plans)
+        self._namespace = namespace
+        self._log_news = News()
+        self._plan_news = News()
+        self._event_news = News()
+        self._number = 0
+
+    async def report(self, result: ClusterResult) -> None:
+        sentence = build_sentence(result)
+        log_event = log.info if self._log_news.is_news(str(result.ref), sentence) else log.debug
+        log_event("cluster.reconciled", summary=sentence)
+        await self._journal_plan(result)
+        if self._recorder is None or result.is_dry_run:
+            return
+        for event_type, reason, message in list_events(result):
+            is_action = event_type is EventType.NORMAL
+            if is_action or self._event_news.is_news(f"{result.ref} {reason}", message):
+                self._recorder.record(build_reference(result.kafka), event_type, reason=reason, message=message)
+
+    async def close(self) -> None:
+        """A clean exit: writes the last plans that wait."""
+        await self._records.flush(namespace=self._namespace)
+
+    async def _journal_plan(self, result: ClusterResult) -> None:
+        """Write the plan to the journal and keep it as the last plan, unless it equals the previous one."""
+        if not self._records.is_wanted(dry_run=result.is_dry_run):
+            return
+        self._number += 1
+        plan, outcomes = build_journal_plan(result, number=self._number)
+        news = encode(replace(plan, snapshot=0, at=_NO_TIME)) + b"".join(map(encode, outcomes))
+        if not (plan.actions or plan.not_done) or not self._plan_news.is_news(str(result.ref), news):
+            await self._records.skip(namespace=self._namespace, at=result.at, dry_run=result.is_dry_run)
+            return
+        entry = Entry(number=self._number, plan=plan, outcomes=outcomes)
+        await self._records.write(entry, namespace=self._namespace, dry_run=result.is_dry_run)
+
+
+def build_reference(kafka: Kafka) -> ObjectReference:
+    return ObjectReference(
+        api_version=f"{KAFKA_GROUP}/{STRIMZI_VERSION}",
+        kind="Kafka",
+        namespace=kafka.metadata.namespace,
+        name=kafka.metadata.name,
+        uid=kafka.metadata.uid,
+    )
+
+
+def build_sentence(result: ClusterResult) -> str:
+    """One sentence for the log."""
+    if result.pause is not None:
+        return f"{result.ref}: nothing is done, {result.pause}"
+    if result.problem is not None:
+        return f"{result.ref}: {result.problem}"
+    state = "" if result.step is None else result.step.stored.state.value
+    reasons = () if result.step is None else result.step.reasons
+    about = "; ".join(str(reason) for reason in (*reasons, *result.warnings))
+    return f"{result.ref}: {state or 'nothing to rebalance'}{': ' if about else ''}{about}"
+
+
+def list_events(result: ClusterResult) -> Iterator[tuple[EventType, str, str]]:
+    """Type, reason and message of the Events: actions, problems and warnings."""
+    for action in result.actions:
+        yield EventType.NORMAL, action.reason.code, str(action.reason)
+    for reason in result.step.reasons if result.step is not None else ():
+        if reason.code == "AutoRebalanceCancelled":
+            yield EventType.NORMAL, reason.code, str(reason)
+    for problem in (result.problem, *result.warnings):
+        if problem is not None:
+            yield EventType.WARNING, problem.code, str(problem)
+
+
+def build_journal_plan(result: ClusterResult, *, number: int) -> tuple[Plan, tuple[Outcome, ...]]:
+    """The plan for `plimsoll why kafka/NS/NAME`, with its outcomes."""
+    actions = tuple(_build_action(action, result) for action in result.actions)
+    outcomes = tuple(Outcome(action=action, result=Result.DONE) for action in actions)
+    not_done = [NotDone(what=what, about=(result.ref,), reason=reason) for what, reason in _list_reasons(result)]
+    plan = Plan(subsystem=SUBSYSTEM, snapshot=number, at=result.at, actions=actions, not_done=tuple(not_done))
+    return plan, outcomes
+
+
+def _build_action(action: AutoRebalanceAction, result: ClusterResult) -> Action:
+    metadata = result.kafka.metadata
+    name = build_auto_rebalance_name(metadata.name, action.mode)
+    target = Ref(kind="kafkarebalance", namespace=metadata.namespace, name=name)
+    return Action(verb=action.kind.value, target=target, reason=action.reason, concerns=(result.ref,))
+
+
+def _list_reasons(result: ClusterResult) -> Iterator[tuple[str, Reason]]:
+    """Why it stands where it stands."""
+    if result.pause is not None:
+        yield "is left as it is", result.pause
+    if result.problem is not None:
+        yield "is NotReady", result.problem
+    done = {str(action.reason) for action in result.actions}
+    for reason in result.step.reasons if result.step is not None else ():
+        if str(reason) not in done:
+            yield "waits", reason
+    for warning in result.warnings:
+        yield "has a warning", warning

@@ -1,0 +1,71 @@
+"""The statuses of a Kafka and its node pools as merge patches (docs/design/kafka.md sections 2.1, 2.2). Pure.
+
+A patch has only what differs from the status that is there: a quiet reconcile writes nothing. The times of conditions
+change when their status, reason or message does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.objects.api.meta import format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from plimsoll.core.plans import Reason
+
+READY: Final = "Ready"
+NOT_READY: Final = "NotReady"
+PAUSED: Final = "ReconciliationPaused"
+WARNING: Final = "Warning"
+MOST_WARNINGS: Final = 20
+
+
+def build_conditions(
+    before: Any, *, now: datetime, problem: Reason | None, warnings: Iterable[Reason], is_paused: bool = False
+) -> list[dict[str, Any]]:
+    """Ready, NotReady with its reason, or ReconciliationPaused; and the warnings."""
+    if is_paused:
+        written = [{"type": PAUSED, "status": "True"}]
+    elif problem is None:
+        written = [{"type": READY, "status": "True"}]
+    else:
+        written = [{"type": NOT_READY, "status": "True", "reason": problem.code, "message": str(problem)}]
+    messages: dict[tuple[str, str], None] = {}
+    for warning in warnings:
+        messages.setdefault((warning.code, str(warning)))
+    written += [
+        {"type": WARNING, "status": "True", "reason": code, "message": message}
+        for code, message in list(messages)[:MOST_WARNINGS]
+    ]
+    known = [condition for condition in before if isinstance(condition, dict)] if isinstance(before, list) else []
+    return [_set_time(condition, known, now) for condition in written]
+
+
+def _set_time(condition: dict[str, Any], known: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
+    for earlier in known:
+        time = earlier.get("lastTransitionTime")
+        if isinstance(time, str) and {**earlier, "lastTransitionTime": None} == {
+            **condition,
+            "lastTransitionTime": None,
+        }:
+            return {**condition, "lastTransitionTime": time}
+    return {**condition, "lastTransitionTime": format_time(now)}
+
+
+def reduce_patch(status: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a merge patch that changes something; empty: nothing does."""
+    reduced: dict[str, Any] = {}
+    for field, value in patch.items():
+        before = status.get(field)
+        if isinstance(value, dict):
+            if inner := reduce_patch(before if isinstance(before, dict) else {}, value):
+                reduced[field] = inner
+        elif value is None:
+            if field in status:
+                reduced[field] = None
+        elif before != value:
+            reduced[field] = value
+    return reduced
