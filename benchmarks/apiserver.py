@@ -163,7 +163,7 @@ def timed_copy(body: bytes) -> float:
 
 
 async def watches(server: Server, watchers: int, *, since: str) -> dict[str, Any]:
-    """So many watchers are told of the same changes, which lie in history: no write is in the figure."""
+    """So many watchers receive the same changes, which lie in history: no write is in the figure."""
     watching = [await server.connected() for _ in range(watchers)]
 
     async def follow(connection: Connection) -> None:

@@ -1,6 +1,6 @@
 """A cluster and a cloud in memory for `benchmarks.autoscaler`: what informers and a provider would show, and no server.
 
-The autoscaler is the real one, from its reads to its telling. Informers are caches that somebody fills by hand; the
+The autoscaler is the real one, from its reads to its reports. Informers are caches that are filled by hand; the
 provider answers from tables; writes to the cluster (status, events) get an empty answer.
 """
 
@@ -53,7 +53,7 @@ _DEPLOYMENTS = 200
 
 
 class ManualClock:
-    """Goes on when it is told to."""
+    """Continues when the benchmark says so."""
 
     def __init__(self) -> None:
         self.passed_s = 0.0
@@ -85,7 +85,7 @@ class FilledInformer:
         """At once."""
 
     def add_handler(self, _handler: Any, *, name: str) -> None:
-        """Nobody tells `name` anything."""
+        """No change of `name` is delivered."""
 
     def add_index(self, name: str, keys_of: Any) -> None:
         self.cache.add_index(name, keys_of)

@@ -156,7 +156,7 @@ def definition(plural: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def named_items(**properties: Any) -> dict[str, Any]:
-    """A list of items that are told apart by their name."""
+    """A list of items with different names."""
     items = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, **properties}}
     return {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": items}
 

@@ -118,7 +118,7 @@ async def plimsoll_sync(kubeconfig: str, count: int) -> dict[str, float]:
 
 
 async def plimsoll_watch(kubeconfig: str, count: int) -> dict[str, float]:
-    """Until so many events were decoded, put into the cache and told to a handler."""
+    """Until so many events were decoded, put into the cache and delivered to a handler."""
     seen, done = 0, asyncio.Event()
 
     def handle(_change: object) -> None:

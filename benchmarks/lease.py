@@ -1,6 +1,6 @@
 """How long a lease has no leader: two processes, a real server, and the leader ended again and again.
 
-The processes and what they tell are those of `tests/e2e/kube_leases`: a hand-over lasts from the signal to the leader
+The processes and their reports are those of `tests/e2e/kube_leases`: a hand-over lasts from the signal to the leader
 until the other one acts. Ratios, because seconds are a matter of settings: after `kill -9` another may lead at the
 latest after the lease's duration and a retry period, after a graceful stop after a retry period. The median counts:
 whoever looks at a Lease at chance times comes early or late by chance.

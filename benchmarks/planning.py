@@ -1,8 +1,8 @@
 """The planning engine against specs of its own size: whole plans, timed, verified, and measured against a bound.
 
 Times are processor time of this process, as in the tables these rows are compared with: other work on the machine then
-disturbs less. A plan's row is the median over seeds that no test uses (`PLIMSOLL_BENCH_SEEDS` of them, five if not
-said); beside it stand, in the same run, the time of one dense pass over its input (each column of a matrix of pods
+disturbs less. A plan's row is the median over seeds that no test uses (`PLIMSOLL_BENCH_SEEDS` of them, five by
+default); beside it stand, in the same run, the time of one dense pass over its input (each column of a matrix of pods
 times 5 integers summed up), their ratio, the time of the verifier, and the cost over the lower bound.
 """
 

@@ -2,8 +2,8 @@
 
 The nodes are machines of the simulated cloud, the pods those of twenty deployments. Measured: how long nodes and pods
 take until they are ready, pods bound in a second, what the process needs, whether a node was lost meanwhile, and how
-fast it answers somebody who gets an object twenty times a second. On a machine that others use too, the processor's
-seconds tell more than the clock's.
+fast it answers a client that gets an object twenty times a second. On a machine that others use too, the processor's
+seconds mean more than the clock's.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ async def pods_ready(connection: Connection) -> float:
 
 
 async def binding_s(connection: Connection) -> float:
-    """From the first binding to the last, to the second, as the pods' conditions tell it."""
+    """From the first binding to the last, to the second, as the pods' conditions show it."""
     listed = json.loads(await connection.ask("GET", "/api/v1/pods"))
     conditions = [condition for pod in listed["items"] for condition in pod["status"]["conditions"]]
     times = [condition["lastTransitionTime"] for condition in conditions if condition["type"] == "PodScheduled"]

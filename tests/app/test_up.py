@@ -1,4 +1,4 @@
-"""The whole of `plimsoll up` but its sockets, in virtual time: what is said first, and what a long sleep does to it."""
+"""All of `plimsoll up` but its sockets, in virtual time: what it prints first, and what a long sleep does to it."""
 
 from __future__ import annotations
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
+import re
+import tokenize
 from collections import defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +16,8 @@ from tests.architecture.source_tree import REPOSITORY, modules, subsystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+HERE = Path(__file__)
 _WORDS = """
     acting adviser advisers answering asked asking ballot board boards brake brakes companions company departing
     departure departures desk draft drafts expanding fate fates gathering gatherings growing growth guests hands
@@ -33,6 +37,11 @@ _NO_PARTICIPLES = """
 """
 NO_PARTICIPLES = frozenset(_NO_PARTICIPLES.split())
 """First words that end in -ed and are verbs, adjectives, or names that asyncio and Go have given."""
+_SPOKEN = "told tell tells teller telling said nobody nobodys somebody somebodys"
+SPOKEN_WORDS = frozenset(_SPOKEN.split())
+"""Machines report, send and answer. Where no person is meant, the sentence names the server, the client or the pod."""
+SPOKEN = re.compile(rf"\b(?:{'|'.join(sorted(SPOKEN_WORDS))})\b", re.IGNORECASE)
+NAME_PART = re.compile(r"[A-Z]?[a-z]+")
 ALLOWED = frozenset({"plimsoll.scheduling.verdicts"})
 """Scheduling verdicts are values: `Fits | DoesNotFit`."""
 
@@ -40,6 +49,27 @@ ALLOWED = frozenset({"plimsoll.scheduling.verdicts"})
 def test_modules_have_names_of_the_field():
     private = [name for name in modules() if name.rsplit(".", 1)[-1] in PRIVATE_WORDS and name not in ALLOWED]
     assert not private, f"rename by docs/glossary.md: {private}"
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks"])
+def test_names_and_docstrings_do_not_speak_of_machines_as_of_people(folder: str):
+    found = [
+        f"{path.relative_to(REPOSITORY)}:{line}: {word}"
+        for path in sorted((REPOSITORY / folder).rglob("*.py"))
+        if "generated" not in path.parts and path != HERE
+        for line, word in _spoken_words(path)
+    ]
+    assert not found, "\n".join(found)
+
+
+def _spoken_words(path: Path) -> Iterator[tuple[int, str]]:
+    """Spoken words in names, comments and docstrings, with their lines."""
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type == tokenize.NAME:
+            words = {part.lower() for part in NAME_PART.findall(token.string)} & SPOKEN_WORDS
+            yield from ((token.start[0], token.string) for _ in words)
+        elif token.type == tokenize.COMMENT or (token.type == tokenize.STRING and token.string.startswith('"""')):
+            yield from ((token.start[0], word) for word in SPOKEN.findall(token.string))
 
 
 def test_a_public_class_name_has_one_meaning_within_a_subsystem():

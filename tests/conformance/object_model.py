@@ -84,7 +84,7 @@ class Model:
         return objects
 
     def events(self, *, since: int, label: str) -> list[Event]:
-        """What a watch tells: an object that leaves a selector is DELETED, as it was, at the revision of the change."""
+        """What a watch sends: an object that leaves a selector is DELETED, as it was, at the revision of the change."""
         found: list[Event] = []
         for happening in self.happenings:
             was = happening.before is not None and (not label or label in happening.before.labels)

@@ -93,7 +93,7 @@ class OperationMachine(RuleBasedStateMachine):
         return answer.status, json.loads(answer.body)
 
     def _written(self, key: Key, after: ModelObject, answer: Json) -> None:
-        """An object was (or was not) changed to `after`: the answer shows it, and the revision tells which."""
+        """An object was (or was not) changed to `after`: the answer shows it, and the revision shows which."""
         before = self._model.objects.get(key)
         revision = int(answer["metadata"]["resourceVersion"])
         if before is not None and before.same_content(after):
@@ -210,7 +210,7 @@ class OperationMachine(RuleBasedStateMachine):
             self._gone(key, before)
 
     def _gone(self, key: Key, before: ModelObject) -> None:
-        """The revision of a deletion is only told to watchers."""
+        """The revision of a deletion is sent only to watchers."""
         event = next(item for item in self._watched(since=self._model.revision, label="") if item.type == "DELETED")
         assert event.key == key
         assert event.labels == tuple(sorted(before.labels.items()))

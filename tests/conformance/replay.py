@@ -54,7 +54,7 @@ def replay(group: str) -> dict[str, Outcome]:
 
 
 class Replay:
-    """One server and what has been said to it so far. No controller runs: set-ups tell what the recorded ones did."""
+    """One server and the requests it received so far. No controller runs: set-ups write what the recorded ones did."""
 
     def __init__(self, run: VirtualRun) -> None:
         self.run = run

@@ -8,7 +8,7 @@ from tests.conformance.controlled_replay import replay_with_controllers, with_co
 from tests.conformance.known_differences import KNOWN_DIFFERENCES
 from tests.conformance.replay import shown
 
-# Recorded while the replica set controller had not yet said how many pods it has, or made the one that was missing;
+# Recorded while the replica set controller had not yet reported how many pods it has, or made the one that was missing;
 # ours is at rest before every request. The rest of the answer is the same.
 _TAKEN_IN_BETWEEN = {"delete-040": "eplicas: ", "eviction-007": "status.expectedPods: recorded 2, ours 3"}
 

@@ -1,4 +1,4 @@
-"""The recorded stories of deployments, told again: statuses, sets, pods and events are those of the real controllers.
+"""The recorded scenarios of deployments, replayed: statuses, sets, pods and events are those of the real controllers.
 
 The test does what the recorder did: it creates and patches deployments, and says in place of a kubelet which pods are
 ready. It binds pods in place of the scheduler. Hashes of templates are ours; they are replaced by the recorded ones.
@@ -43,7 +43,7 @@ def _deployment(name: str, *, replicas: int, deadline_s: int | None = None, **po
 
 
 class _RecordedDeployment(LocalClusterHarness):
-    """Tells the recorded stories and keeps our answers to the recorded requests."""
+    """Replays the recorded scenarios and keeps our answers to the recorded requests."""
 
     def __init__(self) -> None:
         super().__init__(lambda parts: [*both(parts), *build_disruption_services(parts)])

@@ -1,4 +1,4 @@
-"""The recorded slice and endpoints of a Service, told again with the endpoint controllers.
+"""The recorded slice and endpoints of a Service, replayed with the endpoint controllers.
 
 The order of endpoints within a slice is that of a Go map, so ours are put into the recorded order.
 """

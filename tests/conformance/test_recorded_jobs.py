@@ -1,4 +1,4 @@
-"""The recorded stories of jobs, told again: statuses, their transitions, pods and events are the real ones."""
+"""The recorded scenarios of jobs, replayed: statuses, their transitions, pods and events are the real ones."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _report(story: RecordedScenario) -> None:
 
 
 def _recorded_end() -> dict[str, Any]:
-    """What the recorder said in place of a kubelet of a pod that ended well."""
+    """What the recorder wrote in place of a kubelet of a pod that ended well."""
     status: dict[str, Any] = by_id("controllers-030").response["items"][0]["status"]
     return status
 

@@ -1,4 +1,4 @@
-"""The recorded stories of stateful and daemon sets, told again: statuses, pods and revisions are the real ones.
+"""The recorded stories of stateful and daemon sets, replayed: statuses, pods and revisions are the real ones.
 
 Revisions of stateful sets have the very names a real cluster gives them. Those of daemon sets are hashes of a Go
 program's memory; ours is put in place of the recorded one.

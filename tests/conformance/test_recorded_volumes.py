@@ -1,4 +1,4 @@
-"""The recorded claim that a real controller bound, told again with the volume controllers."""
+"""The recorded claim that a real controller bound, replayed with the volume controllers."""
 
 from __future__ import annotations
 

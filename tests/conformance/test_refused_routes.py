@@ -1,4 +1,4 @@
-"""Whoever may not is refused, on every published route: nobody, a wrong token, a reader, a stranger.
+"""Users without permission are refused on every published route: anonymous, a wrong token, a reader, a stranger.
 
 The deprecated `/watch/` paths are not published and served all the same, so they are asked for too.
 """
@@ -166,7 +166,7 @@ def test_a_reader_reads_pods_and_no_secrets_nor_who_may_do_what():
 
 
 class _TenantClient:
-    """Somebody who may do everything in the namespace `mine`, where `theirs` is another."""
+    """A user that may do everything in the namespace `mine`, where `theirs` is another."""
 
     def __init__(self, run: VirtualRun) -> None:
         server = run.run_until(embedded_server(run.clock))

@@ -17,7 +17,7 @@ NODES = "/api/v1/nodes"
 
 
 class RecordedScenario(LocalClusterHarness):
-    """Tells recorded stories and keeps our answers to the recorded requests."""
+    """Replays recorded scenarios and keeps our answers to the recorded requests."""
 
     def __init__(self) -> None:
         super().__init__(all_sets)

@@ -15,7 +15,7 @@ import pytest
 from plimsoll.solver.kernels import find_cache_directory
 
 REPOSITORY = Path(__file__).parents[2]
-# Downloads included: longer than that nobody waits.
+# Downloads included: the test waits no longer than that.
 INSTALLED_WITHIN_S = 900
 # What a user of `make up` has no need of.
 TOOLS = ["pytest", "mypy", "ruff", "hypothesis", "kubernetes"]

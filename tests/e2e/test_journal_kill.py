@@ -1,4 +1,4 @@
-"""A journal whose writer is killed in the middle of writing: readable at once, and nothing that was told is lost."""
+"""A journal whose writer is killed in the middle of writing: readable at once, and no acknowledged entry is lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDS = 12
 
 
 def killed_while_writing(directory: Path, *, after: int) -> dict[int, int]:
-    """Entries that it said were kept: number and snapshot."""
+    """Entries that it acknowledged: number and snapshot."""
     command = [sys.executable, "-m", "tests.e2e.journal_writer", str(directory)]
     writer = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None

@@ -50,7 +50,7 @@ async def test_the_compiler_ends_with_who_asked_for_it(tmp_path: Path):
     pid = tmp_path / "pid"
     warming = asyncio.create_task(warm_kernels(write_pid(pid, "time.sleep(600)")))
     async with asyncio.timeout(PATIENCE_S):
-        while not pid.exists() or not pid.read_text():  # noqa: ASYNC110 -- a process tells no event
+        while not pid.exists() or not pid.read_text():  # noqa: ASYNC110 -- a process causes no event
             await asyncio.sleep(0.02)
     warming.cancel()
     with pytest.raises(asyncio.CancelledError):

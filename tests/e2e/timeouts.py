@@ -19,7 +19,7 @@ PATIENCE_S: Final = 90
 
 @contextmanager
 def speaking_in_time(process: subprocess.Popen[Any], *, within_s: float = PATIENCE_S) -> Iterator[None]:
-    """Kill a process that has not said within the time what the caller reads; reading then finds the end of file."""
+    """Kill a process that has not written within the time what the caller reads; reading then finds the end of file."""
     giving_up = threading.Timer(within_s, process.kill)
     giving_up.start()
     try:

@@ -29,7 +29,7 @@ class CrashAfter(Fault):
             raise Crashed(f"{call.method} was called by an instance that crashed after {self.struck.method}")
 
     def after(self, call: Call) -> None:
-        # A call that was under way when another one crashed has nobody left to answer to.
+        # A call that was under way when another one crashed has no caller left.
         self.before(call)
         if call.number == self._n:
             self.struck = call

@@ -1,6 +1,6 @@
 """Drivers: the same story once for every call it makes, each time with the fault at another call.
 
-The story is told by four functions.
+Four functions describe the scenario.
 
 * `build_world(clock)` makes what outlives a process: the API server, the cloud, the database.
 * `build_instance(world, through)` makes a process from the world alone; it passes every port through `through`.
@@ -106,7 +106,7 @@ async def _run_into(crash: CrashAfter, run: Callable[[Any], Any], instance: obje
         return
     running.cancel()
     await asyncio.wait((running, waiting))
-    # Its errors are those of a dead process and interest nobody; but it must not have taken its crash for an error.
+    # Its errors are those of a dead process and do not matter; but it must not have taken its crash for an error.
     if not running.cancelled() and running.exception() is None:
         raise AssertionError("the instance went on after its crash: something swallows BaseException")
 

@@ -37,7 +37,7 @@ _SKIPPED: Final = frozenset({"apiVersion", "kind"})
 """A request with another kind is another request."""
 
 _FAULTS: Final = ("spec", "faults")
-"""A cloud that is told to answer after 2^63 seconds does so."""
+"""A cloud that is configured to answer after 2^63 seconds does so."""
 
 INTEGERS: Final = (2**63 - 1, -(2**63), 2**31 - 1, 2**31, -1, 0, 1, 300_000_000_000)
 NUMBERS: Final = (*INTEGERS, 1e308, -1e308, 5e-324, 0.5, "NaN", "Infinity")

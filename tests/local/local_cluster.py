@@ -78,7 +78,7 @@ class CrashingLocalCluster(LocalClusterHarness):
     """Beside a world: its process dies after some call, and the next one goes on."""
 
     def crashes_by(self, crash: CrashAfter) -> None:
-        """To be said before the world is made."""
+        """To be set before the cluster is created."""
         self._crash = crash
         self._is_new_process = False
 

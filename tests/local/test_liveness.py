@@ -1,4 +1,4 @@
-"""What Leases, and kubelets of this process, tell about nodes being alive."""
+"""What Leases, and kubelets of this process, report about nodes being alive."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_lease_that_is_gone_says_nothing():
 
 
 class ReportedLeaseCluster(LeaseCluster):
-    """Leases, and a kubelet of this process that tells."""
+    """Leases, and a kubelet of this process that reports."""
 
     def _listening(self, parts: Components) -> list[Service]:
         services = super()._listening(parts)

@@ -307,7 +307,7 @@ def test_a_second_cancel_stops_everything_at_once(run: VirtualRun):
     run.advance_by(3)
     assert stopped == []
     stop(run, supervising)
-    # b was in its clean-up and is told to hurry; a begins its own.
+    # b was in its clean-up and has to hurry; a begins its own.
     assert stopped == [("b", 3.0), ("a", 11.0)]
 
 

@@ -1,4 +1,4 @@
-"""A run told step by step: time passes when it is told to, and everything due on the way happens."""
+"""A run step by step: time passes when the test says so, and everything due on the way happens."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def packing(
     price: Floats | list[float],
     **given: object,
 ) -> PackingProblem:
-    """A packing in which everything may go everywhere, unless said otherwise."""
+    """A packing in which everything may go everywhere by default."""
     requests, counts, capacity = (np.asarray(part, dtype=np.int64) for part in (requests, counts, capacity))
     classes, types = len(requests), len(capacity)
     fields = {

@@ -1,4 +1,4 @@
-"""The cluster of the specification's scenarios, its autoscaler, a planner that says what it is told to, and a PD.
+"""The cluster of the specification's scenarios, its autoscaler, a planner with given answers, and a PD.
 
     with AutoscaledCluster(EmbeddedServer) as world:
         world.autoscaler().cluster().planner.says(group(1))
@@ -6,7 +6,7 @@
         assert world.made().spec.tikv.replicas == 1
 
 Two servers: one that is played and knows next to nothing, and the embedded one. `once` is a pass as `plimsoll run tidb
---once` makes it; before it, whatever TidbClusters say is made so: pods run, stores register, statuses tell.
+--once` makes it; before it, whatever TidbClusters say is made so: pods run, stores register, statuses follow.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def homogeneous(count: int, component: str = "tikv") -> Json:
 
 
 class FakePlanner:
-    """Says the same until it is told to say something else; None: it does not answer."""
+    """Gives the same answer until the test sets another; None: it does not answer."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -209,7 +209,7 @@ class RecordingTransport:
 
 
 class AutoscaledCluster:
-    """`operates` False: nobody makes true what TidbClusters say."""
+    """`operates` False: no operator acts on TidbClusters."""
 
     def __init__(self, server: type[FakeServer | EmbeddedServer], **settings: Any) -> None:
         self.server = server()
@@ -222,7 +222,7 @@ class AutoscaledCluster:
         self.advice: Json = {}
         self.called: list[str] = []
         self.silent_stores = False
-        """Statuses tell nothing of stores: only PD does."""
+        """Statuses contain nothing of stores: only PD does."""
 
     def __enter__(self) -> Self:
         self.run.__enter__()
@@ -326,11 +326,11 @@ class AutoscaledCluster:
         source = EventSource(component=NAME)
         recorder = EventRecorder(client, source, clock=self.run.clock, entropy=SeededEntropy("events"))
         parts = self.parts(client, recorder=recorder, journal=self.journal)
-        telling = asyncio.create_task(recorder.run())
+        recording = asyncio.create_task(recorder.run())
         await asyncio.sleep(0)
         results = await parts.reconciler.run_all()
-        telling.cancel()
-        await asyncio.wait((telling,))
+        recording.cancel()
+        await asyncio.wait((recording,))
         failed = [result for result in results if not isinstance(result, ReconcileResult)]
         assert not failed, failed
         return [result for result in results if isinstance(result, ReconcileResult)]

@@ -1,4 +1,4 @@
-"""What keeps a pass from acting, and how it is told: no cluster, mistakes, older autoscalers, brakes, strangers."""
+"""What keeps a pass from acting, and how it is reported: no cluster, mistakes, older autoscalers, brakes, strangers."""
 
 from __future__ import annotations
 

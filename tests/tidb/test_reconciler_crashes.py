@@ -1,4 +1,4 @@
-"""A crash between raising the cluster and writing the status: the server tells who wrote the replicas, and when."""
+"""A crash between raising the cluster and writing the status: the server knows who wrote the replicas, and when."""
 
 from __future__ import annotations
 

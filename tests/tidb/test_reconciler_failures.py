@@ -64,7 +64,7 @@ def patches(name: str, sub: str = "") -> Callable[[Request], bool]:
 
 class TestAnotherClientWrites:
     def test_the_cluster_is_read_and_decided_anew(self, world: AutoscaledCluster) -> None:
-        """Somebody raised it by hand to 8 while we were about to raise it to 6: it does not fall."""
+        """A person raised it by hand to 8 while we were about to raise it to 6: it does not fall."""
         world.planner.says(homogeneous(6))
         client = world.client(world.server.transport())
 

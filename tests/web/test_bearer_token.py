@@ -1,4 +1,4 @@
-"""Who is shown the token of `--pd-token-file`, and that nobody else ever sees it."""
+"""Which servers get the token of `--pd-token-file`, and that no other ever gets it."""
 
 from __future__ import annotations
 

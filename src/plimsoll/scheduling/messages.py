@@ -3,7 +3,7 @@
 `compute_scheduling_outcome` is what the embedded scheduler and `plimsoll why` show: people know these texts, search for
 them and alert on them. Rules of the text, found from recordings: reasons are counted over nodes, written "<count>
 <reason>" and sorted as text (so "10 x" stands before "2 y"); a refusal before any node was asked stands alone; then
-comes what preemption said, unless it helped.
+comes the result of preemption, unless it helped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What keeps `plimsoll apiserver` from starting is told in one line with exit code 2. Servers that run: tests/e2e."""
+"""What keeps `plimsoll apiserver` from starting is one line with exit code 2. Servers that run: tests/e2e."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `plimsoll doctor` is asked and how it tells; what it finds is tested in tests/kube/diagnosis."""
+"""How `plimsoll doctor` is called and what it prints; what it finds is tested in tests/kube/diagnosis."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SetFindings = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def set_findings(monkeypatch: pytest.MonkeyPatch) -> SetFindings:
-    """A doctor who finds what it is told to find, and what it was asked."""
+    """A doctor that finds what the test sets, and what it was asked."""
     asked: dict[str, Any] = {}
 
     def finds(*findings: Finding, error: Exception | None = None) -> dict[str, Any]:

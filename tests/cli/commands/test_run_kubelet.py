@@ -1,4 +1,4 @@
-"""What keeps `plimsoll run kubelet` from starting is told in one line. Kubelets that run: tests/e2e/kubelet."""
+"""What keeps `plimsoll run kubelet` from starting is reported in one line. Kubelets that run: tests/e2e/kubelet."""
 
 from __future__ import annotations
 

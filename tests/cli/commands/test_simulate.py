@@ -12,7 +12,7 @@ from tests.cli.runner import plimsoll
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Progress is told to who waits for seconds; how fast this machine is, is not the question here."""
+    """Progress is printed after some seconds; how fast this machine is, is not the question here."""
     monkeypatch.setattr(simulate, "_PATIENCE_S", math.inf)
 
 

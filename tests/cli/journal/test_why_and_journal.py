@@ -1,4 +1,4 @@
-"""How `plimsoll why` and `plimsoll journal` are asked and how they tell; what they print is tested in tests/journal."""
+"""How `plimsoll why` and `plimsoll journal` are called; what they print is tested in tests/journal."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from plimsoll.runtime.virtual_run import VirtualRun
 
 
 def reported(*steps: tuple[str, float], is_silent: bool = False) -> list[str]:
-    """What is told about steps of some seconds each."""
+    """What is printed about steps of some seconds each."""
     with VirtualRun(start=datetime(2026, 1, 1, tzinfo=UTC)) as run, redirect_stderr(io.StringIO()) as err:
 
         async def work() -> None:

@@ -1,4 +1,4 @@
-"""Where the recorder's own part in a story is told otherwise than by `lifecycles`, because controllers do the rest."""
+"""Where the recorder's own part in a scenario differs from `lifecycles`, because controllers do the rest."""
 
 from __future__ import annotations
 

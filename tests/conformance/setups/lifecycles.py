@@ -1,7 +1,7 @@
 """Set-ups of the recordings about endings and observers: delete, eviction, watch, expired, auth.
 
 No controller runs in the replay. What the recorded ones did between two requests (a replica set's pods, garbage
-collection, budgets' status) is told here, in the name of kube-controller-manager.
+collection, budgets' status) is written here, in the name of kube-controller-manager.
 """
 
 from __future__ import annotations

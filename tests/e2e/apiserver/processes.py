@@ -68,7 +68,7 @@ def started(data: Path, *arguments: str) -> subprocess.Popen[str]:
 
 @contextmanager
 def running(data: Path, *arguments: str) -> Iterator[ApiServer]:
-    """A server that has said that it is ready; killed at the end if it still runs."""
+    """A server that has reported that it is ready; killed at the end if it still runs."""
     with started(data, "--port", "0", *arguments) as process:
         assert process.stdout is not None
         try:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    while not condition():  # noqa: ASYNC110 -- what the other end of a socket does tells no event
+    while not condition():  # noqa: ASYNC110 -- the other end of a socket causes no event
         await asyncio.sleep(0.001)
 
 

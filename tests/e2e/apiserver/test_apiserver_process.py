@@ -71,7 +71,7 @@ def test_a_second_signal_does_not_wait_for_requests(tmp_path: Path):
         connection.putheader("Content-Length", "100")
         connection.putheader("Expect", "100-continue")
         connection.endheaders()
-        # Who was told to go on is a request under way; a signal before that would find an idle connection.
+        # A client that got 100 Continue is a request under way; a signal before that would find an idle connection.
         assert connection.sock.recv(4096).startswith(b"HTTP/1.1 100 ")
         connection.send(b"half of the body")
         server.process.send_signal(signal.SIGTERM)

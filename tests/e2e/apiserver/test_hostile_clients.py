@@ -1,4 +1,4 @@
-"""What clients that do not keep to the rules get, and that nobody else notices them."""
+"""What clients that do not keep to the rules get, and that no other client notices them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What writers were promised, kept apart from the server: what must be there after a crash, and be told of, in order.
+"""What writers were promised, kept apart from the server: what must be there after a crash, and be sent, in order.
 
 Every key has one writer, and every writer one request under way, so the history of a key is known but for its last
 write if that was not answered. What the server shows after its restart settles that one; then nothing is open any more,
-and every watcher's events can be written down beforehand, but for the revisions of deletions, which no answer tells.
+and every watcher's events can be written down beforehand, but for the revisions of deletions, which no answer shows.
 """
 
 from __future__ import annotations
@@ -147,12 +147,12 @@ class WriteLedger:
         assert revision not in self._given, "a revision was given twice"
         self._given.add(revision)
 
-    # ---- what watchers must have been told
+    # ---- what watchers must have received
 
     def history(self, reported: Mapping[str, Iterable[Event]]) -> list[Write]:
         """All writes since the last call, in the order of their revisions; called when a restarted server was marked.
 
-        `told`, by resource, is what watchers of everything were told since then: the revisions of deletions are theirs.
+        `reported`, by resource, is what watchers of everything received since then, with the revisions of deletions.
         """
         deletions: defaultdict[Key, deque[int]] = defaultdict(deque)
         for resource, events in reported.items():
@@ -186,7 +186,7 @@ class WriteLedger:
 
 
 def event_of(write: Write, sees: Callable[[Json], bool]) -> Event | None:
-    """What a watcher that sees only some objects is told of a write."""
+    """What a watcher that sees only some objects receives of a write."""
     was = write.before is not None and sees(write.before)
     shown = write.after
     if shown is not None and sees(shown):

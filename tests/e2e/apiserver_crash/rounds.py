@@ -39,7 +39,7 @@ class CrashStatistics(NamedTuple):
     rounds: int
     acknowledged: int
     kept_unanswered: int
-    """Writes that took place though the server was gone before it said so."""
+    """Writes that took place though the server was gone before it answered."""
     lost_unanswered: int
     resumptions: int
 
@@ -102,7 +102,7 @@ class CrashRounds:
     # ---- after the start
 
     async def _resumed(self, server: ApiServer, connections: AsyncExitStack) -> ConnectionSettings:
-        """Check what is there, then let the watchers catch up, and check what they were told."""
+        """Check what is there, then let the watchers catch up, and check what they received."""
         if self._session is None:
             self._session = ConnectionSettings.of(server)
             await self._prepare(self._session, connections)
@@ -143,7 +143,7 @@ class CrashRounds:
         assert seen <= self._ledger.newest, "a watcher had seen what was not durable"
 
     async def _mark(self, session: ConnectionSettings, client: Client) -> dict[str, int]:
-        """One more write a resource, which all watchers see: who was told of it was told of all before it."""
+        """One more write a resource, which all watchers see: one that received it received all before it."""
         self._markers += 1
         until = {}
         for key in self._marker.keys:

@@ -95,7 +95,7 @@ class Watcher:
         self.reported.append(event)
 
     def check(self, history: Iterable[Write]) -> None:
-        """Was it told of everything since the last check, once, in order, as it was written? Then begin anew."""
+        """Did it receive everything since the last check, once, in order, as it was written? Then begin anew."""
         events = (event_of(write, self._sees) for write in history if write.key.resource == self.resource)
         expected = [event for event in events if event is not None]
         outlines = [[event[:3] for event in events] for events in (self.reported, expected)]

@@ -23,7 +23,7 @@ def _named(name: str) -> x509.Name:
 
 
 class CertificateAuthority:
-    """`files(name)` are the fields of a configuration for somebody it signs for."""
+    """`files(name)` are the fields of a configuration for a client it signs for."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder

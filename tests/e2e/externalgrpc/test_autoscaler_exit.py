@@ -1,4 +1,4 @@
-"""A node autoscaler that exits tells its external provider: `Cleanup` is the last call."""
+"""A node autoscaler that exits informs its external provider: `Cleanup` is the last call."""
 
 from __future__ import annotations
 

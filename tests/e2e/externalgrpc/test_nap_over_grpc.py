@@ -88,7 +88,7 @@ async def _is_served(client: Client) -> bool:
 
 async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not await holds():  # noqa: ASYNC110 - a server tells nobody
+        while not await holds():  # noqa: ASYNC110 - a server causes no event
             await asyncio.sleep(0.02)
 
 

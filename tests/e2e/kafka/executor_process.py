@@ -18,7 +18,7 @@ from plimsoll.runtime.clocks import RealClock
 
 
 class Work(msgspec.Struct):
-    """What the process is told to do."""
+    """What the process does."""
 
     bootstrap: str
     directory: str

@@ -129,7 +129,7 @@ async def exists(client: Client, of: Any, name: str, *, namespace: str = "") -> 
 async def until(condition: Callable[[], Awaitable[Any]], *, within_s: float = PATIENCE_S) -> Any:
     """Ask again until the answer is true; a condition that does not come about fails the test."""
     async with asyncio.timeout(within_s):
-        while not (found := await condition()):  # noqa: ASYNC110 -- what a cluster does tells no event
+        while not (found := await condition()):  # noqa: ASYNC110 -- a cluster causes no event
             await asyncio.sleep(0.02)
     return found
 

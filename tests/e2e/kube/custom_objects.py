@@ -1,4 +1,4 @@
-"""A custom resource of a group that nobody else has, defined for one test and removed with all its objects."""
+"""A custom resource of a group of its own, defined for one test and removed with all its objects."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _CHUNK_BYTES = 65_536
 
 
 class TcpProxy:
-    """Forwards every connection until it is told not to."""
+    """Forwards every connection until the test stops it."""
 
     def __init__(self, host: str, port: int) -> None:
         self._upstream = (host, port)
@@ -44,7 +44,7 @@ class TcpProxy:
         return len(pairs)
 
     def half_close(self) -> None:
-        """The client is told that nothing more comes, in the middle of whatever it was reading."""
+        """The client learns that nothing more comes, in the middle of whatever it was reading."""
         for downstream, _ in self._pairs:
             with suppress(OSError):
                 downstream.write_eof()

@@ -1,4 +1,4 @@
-"""The example that docs/controllers.md begins with does what it says, as a process, and stops when it is told to."""
+"""The example that docs/controllers.md begins with does what it says, as a process, and stops on a signal."""
 
 from __future__ import annotations
 

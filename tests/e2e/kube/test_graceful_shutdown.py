@@ -1,4 +1,4 @@
-"""A process of informers and recorders that is told to stop: what it owes is done, and nothing is left open."""
+"""A process of informers and recorders that gets a signal to stop: pending work is done, and nothing is left open."""
 
 from __future__ import annotations
 

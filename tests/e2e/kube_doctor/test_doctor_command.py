@@ -44,7 +44,7 @@ class DoctorResult(NamedTuple):
 
     @property
     def complaints(self) -> str:
-        """Without what it tells of its progress when the machine is slow."""
+        """Without what it prints of its progress when the machine is slow."""
         lines = self.stderr.splitlines(keepends=True)
         return "".join(line for line in lines if not line.startswith("looking at "))
 

@@ -82,7 +82,7 @@ def test_a_plugin_that_is_no_longer_wanted_is_killed(scripts: PluginFolder):
         made, child = scripts.folder / "made", scripts.folder / "child"
         credentials = scripts.credentials(f"echo $$ > {made}; mv {made} {child}", "sleep 300")
         task = asyncio.create_task(credentials.get_current())
-        while not scripts.has("child"):  # noqa: ASYNC110 -- another process writes it, no event tells
+        while not scripts.has("child"):  # noqa: ASYNC110 -- another process writes it, without an event
             await asyncio.sleep(0.01)
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -115,7 +115,7 @@ def server_tls(pair: KeyPair, *, clients: bytes = b"", version: ssl.TLSVersion |
 
 @contextmanager
 def demanding_client_certificates(tls: ssl.SSLContext) -> Iterator[int]:
-    """A server in a thread: unlike asyncio's, the ssl module's own sockets tell the client why they hang up."""
+    """A server in a thread: unlike asyncio's, the ssl module's own sockets send the client a reason when they close."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def accept() -> None:

@@ -105,7 +105,7 @@ async def test_a_server_that_stops_ends_its_streams(server: ApiServer):
 async def test_a_page_of_20_mb_does_not_hold_up_the_loop():
     """The other side is in this loop, too, and works as hard; so this is an upper bound, and a generous one.
 
-    Seconds of this thread's own work: what else the machine has to do holds up nobody's loop for good.
+    Seconds of this thread's own work: what else the machine has to do blocks no loop for good.
     """
     ca = CertificateAuthority()
     body = b'{"metadata":{"name":"a"}}' * 800_000

@@ -49,7 +49,7 @@ async def act(holder: LeaseHolder, journal: Journal) -> None:
             try:
                 await asyncio.sleep(allowed_s / 2)
             finally:
-                # Told to stop, it ends its call before the lease is given back; only a killed one cannot say so.
+                # After a signal it ends its call before the lease is given back; only a killed one cannot say so.
                 journal.write("end")
         except NotLeading:
             journal.write("refused")

@@ -1,4 +1,4 @@
-"""Contender processes around one Lease of a real server, and what their journal tells. Benchmarks use it, too.
+"""Contender processes around one Lease of a real server, and what their journal shows. Benchmarks use it, too.
 
 A contest has a namespace of its own, which goes with it: nothing is left on a cluster that was lent to us.
 """
@@ -111,7 +111,7 @@ class Contest:
         return [(act, two) for act, two in pairwise(self.acts()) if act.pid != two.pid and two.begin_s < act.end_s]
 
     def await_leader(self, moment_s: float, *, but_not: int = 0) -> JournalLine:
-        """The first act after `moment_s` by somebody else."""
+        """The first act after `moment_s` by another process."""
 
         def first() -> JournalLine | None:
             acts = (line for line in self.lines() if line.kind == "begin" and line.at_s > moment_s)

@@ -34,7 +34,7 @@ def test_killing_the_leader_again_and_again_never_lets_two_act(tmp_path: Path, p
             leader = one.await_leader(killed_at_s, but_not=leader.pid)
             assert leader.at_s - killed_at_s < GENEROUS * one.duration_s
         assert one.overlaps() == []
-        # On a busy machine a leader may come too late to renew, and somebody leads who was not waited for.
+        # On a busy machine a leader may come too late to renew, and another process leads than the one waited for.
         assert len({act.pid for act in one.acts()}) > kills
         assert len(one.acts()) > kills
 

@@ -59,9 +59,9 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @contextmanager
 def kubelet(kubeconfig: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A kubelet that has said what it plays; killed at the end if it still runs."""
+    """A kubelet that has reported what it simulates; killed at the end if it still runs."""
     command = [sys.executable, "-m", "plimsoll", "run", "kubelet", "--kubeconfig", str(kubeconfig), *arguments]
-    # A file, not a pipe: nobody reads along, and what it says in minutes may be more than a pipe takes.
+    # A file, not a pipe: no reader follows, and its output of minutes may be more than a pipe takes.
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
@@ -96,7 +96,7 @@ class Cluster:
         return f"plimsoll.io/e2e-pool={self.pool}"
 
     async def add_node(self, name: str) -> str:
-        # Nobody else's pods come to a node that takes none but those bound to it.
+        # No other pods come to a node that takes none but those bound to it.
         taint = {"key": "plimsoll.io/e2e", "value": self.pool, "effect": "NoSchedule"}
         size = {"cpu": "4", "memory": "8Gi", "pods": "110"}
         node = {

@@ -215,7 +215,7 @@ def bare_cluster(folder: Path) -> Iterator[Cluster]:
 
 @contextmanager
 def playing(cluster: Cluster, part: str, *options: str) -> Iterator[None]:
-    """`plimsoll run cloud` or `plimsoll run kubelet`, once it has said that it plays."""
+    """`plimsoll run cloud` or `plimsoll run kubelet`, once it has reported that it runs."""
     errors = cluster.folder / f"{part}.stderr"
     words = ("run", part, "--kubeconfig", str(cluster.kubeconfig), *options)
     with errors.open("w") as sink:
@@ -233,7 +233,7 @@ def playing(cluster: Cluster, part: str, *options: str) -> Iterator[None]:
 
 
 def cleared(cluster: Cluster) -> None:
-    """As a test finds it: nothing to run, no group, no node, no status, nobody who leads."""
+    """As a test finds it: nothing to run, no group, no node, no status, no leader."""
     cluster.kubectl("delete", "deployment,pdb,pod", "--all", "--wait=false")
     cluster.kubectl("delete", "nodegroup", "--all", "--wait=false")
     for name in ("plimsoll", STATUS, "cluster-autoscaler-removals", "plimsoll-nodes-last-plans"):

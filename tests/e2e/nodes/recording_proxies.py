@@ -1,6 +1,6 @@
 """A proxy in front of an API server that writes down what was asked for and how it was answered.
 
-Whoever calls through it brings his own token; the proxy adds nothing. So the calls of a process can be told on any
+Each caller brings its own token; the proxy adds nothing. So the calls of a process can be identified on any
 server, a real one too, without its audit log.
 """
 

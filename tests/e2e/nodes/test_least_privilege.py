@@ -54,7 +54,7 @@ def stay_paused(cluster: Cluster) -> None:
     annotations = {"plimsoll.io/paused": "the test says so"}
     metadata = {"name": "plimsoll", "namespace": NAMESPACE, "annotations": annotations}
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
-    # Nowhere is there a machine of this size: it is told so again and again.
+    # Nowhere is there a machine of this size: it gets that Event again and again.
     cluster.deploy("too-large", 1, cpu="1000")
     cluster.deploy("large", 3, cpu="3", affinity=ON_NODES_OF_THEIR_OWN)
     cluster.until(lambda: cluster.has_map(STATUS), "the status is written")

@@ -46,7 +46,7 @@ def test_after_a_kill_the_next_one_goes_on(cluster: Cluster):
         autoscaler.die()
     with autoscaling(cluster, account, *SHORT_LEASE, name="next"):
         cluster.until(lambda: cluster.running("web") == 12, "pods run")
-        # Pods may run before the last machine has joined, or while one that nobody needs is on its way out.
+        # Pods may run before the last machine has joined, or while an unneeded one is being removed.
         cluster.until(lambda: len(cluster.names("nodes")) == wanted_nodes(cluster), "as many nodes as wanted")
         cluster.scale("web", 0)
         cluster.until(lambda: not cluster.names("nodegroups"), "no group is left")
@@ -97,7 +97,7 @@ def hold_the_lease(cluster: Cluster, holder: str) -> None:
 
 
 def looked_once(kubeconfig: Any) -> dict[str, Any]:
-    """What a dry run of one turn tells."""
+    """What a dry run of one loop iteration prints."""
     words = ("run", "nodes", "--kubeconfig", str(kubeconfig), *QUICK, "--dry-run", "--once", "-o", "json")
     ended = subprocess.run(plimsoll(*words), capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     entry: dict[str, Any] = json.loads(ended.stdout)

@@ -119,7 +119,7 @@ class TidbNamespace:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """The autoscaler's finalizer would keep it, and so the namespace: nobody is left to drain its group."""
+        """The autoscaler's finalizer would keep it, and so the namespace: no autoscaler is left to drain its group."""
         patch = {"metadata": {"finalizers": None}}
         scaler = f"{self.path('tidbclusterautoscalers')}/as1"
         self._server.ask("PATCH", scaler, patch, content="application/merge-patch+json")

@@ -145,7 +145,7 @@ def test_all_times_are_those_of_the_given_clock() -> None:
 
 
 def test_a_group_leaves_store_first(tmp_path: Path) -> None:
-    """Also when nothing but the StatefulSet's size is told by statuses: PD knows the stores."""
+    """Also when nothing but the StatefulSet's size is in the statuses: PD knows the stores."""
     with OncePassServers() as scene:
         scene.plans = [group(1)]
         scene.once()

@@ -1,6 +1,6 @@
-"""What stood in for kubelets when kubectl was recorded: it said that pods run, and let those go that were deleted.
+"""What stood in for kubelets when kubectl was recorded: it reported that pods run, and removed those that were deleted.
 
-The nodes are Node objects that nobody plays; the scheduler and the controllers are those of `plimsoll up`.
+The nodes are Node objects without a kubelet; the scheduler and the controllers are those of `plimsoll up`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exec plugins, with a process runner that only pretends: what they are told, what they answer, how long it counts."""
+"""Exec plugins, with a process runner that only pretends: their input, their answers, and how long an answer counts."""
 
 from __future__ import annotations
 

@@ -309,7 +309,7 @@ def test_looking_at_everything_lets_others_run():
     queue = harness.controller.queue
 
     async def greatest_step(*, before: int) -> int:
-        """The most keys that were added between two turns of somebody else, until all were."""
+        """The most keys that were added between two steps of another task, until all were."""
         greatest, goal = 0, before + len(harness.keys)
         while before < goal:
             greatest, before = max(greatest, queue.status.adds - before), queue.status.adds

@@ -1,4 +1,4 @@
-"""Our finalizer goes on and off, and nobody else's is lost on the way."""
+"""Our finalizer goes on and off, and no other finalizer is lost on the way."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ URL = "/api/v1/namespaces/here/configmaps/a"
 
 
 class ConcurrentWriter:
-    """Somebody who writes to the object whenever we are about to."""
+    """Another client that writes to the object whenever we are about to."""
 
     def __init__(self, world: EmbeddedApi, transport: Transport, changes: Iterator[dict[str, Any]]) -> None:
         self._world = world

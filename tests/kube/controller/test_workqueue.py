@@ -328,7 +328,7 @@ def test_closing_ends_everybody_who_waits(harness: QueueHarness):
     assert [task.result() for task in getting] == [None] * 3
 
 
-# ---- telling
+# ---- status
 
 
 def test_the_status_shows_depth_and_ages(harness: QueueHarness):

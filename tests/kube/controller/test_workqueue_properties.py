@@ -1,4 +1,4 @@
-"""Random schedules against what the queue promises: nothing is lost, nobody shares a key, nothing comes too late."""
+"""Random schedules against what the queue promises: nothing is lost, no key is shared, nothing comes too late."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class DiagnosedCluster(EmbeddedApi):
         self,
         *controllers: str,
         token: str = ADMIN,
-        namespaces: Namespaces = Namespaces(),  # noqa: B008 - a value that nobody changes
+        namespaces: Namespaces = Namespaces(),  # noqa: B008 - an immutable value
         through: Callable[[Transport], Transport] = lambda transport: transport,
         invocation: str = "plimsoll doctor -o json",
     ) -> Examination:

@@ -1,4 +1,4 @@
-"""What people are told when TLS fails: whose fault it is, what is in the certificate, and what mends it."""
+"""What users read when TLS fails: whose fault it is, what is in the certificate, and what mends it."""
 
 from __future__ import annotations
 

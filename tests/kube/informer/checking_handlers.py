@@ -1,4 +1,4 @@
-"""Handlers that check what they are told: every history must be one that can have happened."""
+"""Handlers that check what they receive: every history must be one that can have happened."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CheckingHandler:
-    """Remembers what it was told of each object. A task that fails a check fails the test at its end."""
+    """Remembers what it received of each object. A task that fails a check fails the test at its end."""
 
     def __init__(self, world: WidgetCluster, *, takes_s: float = 0.0, fails_every: int = 0) -> None:
         self._world = world

@@ -51,7 +51,7 @@ def episode(before: list[Any], during: list[Any], after: list[Any]) -> list[Any]
     return [*before, *during, *after]
 
 
-# What single steps drawn at random would seldom come to: changes while nobody listens, and history forgotten.
+# What single steps drawn at random would seldom come to: changes without a watch, and history forgotten.
 PAUSE = ("pause", 1.0)
 LOOKS_WITHIN_S = 300.0
 episodes = st.one_of(
@@ -118,7 +118,7 @@ class InformerScenario:
         self._backup = self.world.backup()
 
     def _restore(self, down_s: float) -> None:
-        """Looked at before it is back at the version that was known: then nobody can tell (docs/controllers.md)."""
+        """Read before it is back at the known version: the difference is not visible (docs/controllers.md)."""
         self.world.restore(self._backup, down_s=down_s)
         self.world.run.advance_by(down_s + LOOKS_WITHIN_S)
 

@@ -296,7 +296,7 @@ class FaultyStream:
 
     async def __anext__(self) -> bytes:
         if self._ready:
-            # Time for the handlers: what is told in one breath they may never see.
+            # Time for the handlers: what is sent at once they may never see.
             await asyncio.sleep(0.001)
             return self._ready.pop(0)
         if self._breaks:
@@ -328,7 +328,7 @@ class FaultyStream:
         return whole
 
     def _repeated(self) -> list[bytes]:
-        """Frames that were told before, once more."""
+        """Frames that were sent before, once more."""
         if self._breaks or not self.repeats:
             return []
         repeats, self.repeats = self.repeats, 0

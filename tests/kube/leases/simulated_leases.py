@@ -1,4 +1,4 @@
-"""An API server in memory with electors around it whose network and processes misbehave as told, in virtual time."""
+"""An API server in memory, and electors whose network and processes misbehave as configured, in virtual time."""
 
 from __future__ import annotations
 

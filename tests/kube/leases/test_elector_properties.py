@@ -1,4 +1,4 @@
-"""Whatever network and processes do: no two of them act at the same time, and when it is over somebody leads."""
+"""Whatever network and processes do: no two of them act at the same time, and afterwards one leads."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def test_of_many_challengers_one_wins():
     assert run_virtual(main) == (1, 8)
 
 
-# -- somebody removes or edits the lease of a leader
+# -- another client removes or edits the lease of a leader
 
 
 def test_a_leader_whose_lease_was_deleted_makes_it_again_and_goes_on():

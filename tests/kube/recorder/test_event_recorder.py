@@ -1,4 +1,4 @@
-"""The recorder against a whole API server: what stands there, what was dropped, and that nobody waits for it."""
+"""The recorder against a whole API server: what stands there, what was dropped, and that no caller waits for it."""
 
 from __future__ import annotations
 

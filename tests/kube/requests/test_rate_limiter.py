@@ -1,4 +1,4 @@
-"""Not more calls than agreed, first come first served, and nobody who leaves the line is missed."""
+"""Not more calls than agreed, first come first served, and a waiter that leaves the line delays no other."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ THINGS = "/apis/example.com/v1/namespaces/default/things"
 
 
 class HeldWork(Executor):
-    """An executor that does its work only when it is told to."""
+    """An executor that does its work only when the test says so."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []

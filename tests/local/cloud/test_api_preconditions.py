@@ -1,4 +1,4 @@
-"""Changes that name the target they start from: done once, and only if nobody else changed it."""
+"""Changes that name the target they start from: done once, and only if no other client changed it."""
 
 from __future__ import annotations
 

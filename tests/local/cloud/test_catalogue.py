@@ -1,4 +1,4 @@
-"""Catalogues: what is shipped, what the schema says, and how mistakes are told."""
+"""Catalogues: what is shipped, what the schema says, and how mistakes are reported."""
 
 from __future__ import annotations
 

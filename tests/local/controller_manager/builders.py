@@ -24,7 +24,7 @@ REPORTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 class NodeLifecycleCluster(LocalClusterHarness):
-    """Node lifecycle, taint eviction and pod collection; `liveness` is what a kubelet would tell."""
+    """Node lifecycle, taint eviction and pod collection; `liveness` is what a kubelet would report."""
 
     def __init__(self, settings: NodeLifecycleSettings | None = None, *, collection: Any = None, **more: Any) -> None:
         self._lifecycle = settings or NodeLifecycleSettings()

@@ -1,4 +1,4 @@
-"""Upkeep looks at caches that are behind: nothing is deleted, evicted or told for what the server knows better."""
+"""Upkeep looks at caches that are behind: nothing is deleted, evicted or reported for what the server knows better."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_collector_that_fails_while_it_starts_follows_everything_when_it_start
         assert world.ask("GET", f"{ENDPOINTS}/child").status == 404
 
 
-# ---- nodes that are told silent
+# ---- nodes that are reported silent
 
 
 class NodeLeaseCluster(LocalClusterHarness):

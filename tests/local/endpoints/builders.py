@@ -1,4 +1,4 @@
-"""A cluster with the endpoint controllers and nobody else: tests play the scheduler and the kubelet."""
+"""A cluster with the endpoint controllers and no others: tests play the scheduler and the kubelet."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SIZE = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 
 
 class KubeletCluster(LocalClusterHarness):
-    """`liveness`: heartbeats are told to `self.liveness`; otherwise they are written. `writes`: both."""
+    """`liveness`: heartbeats are reported to `self.liveness`; otherwise they are written. `writes`: both."""
 
     def __init__(
         self, *, reported: bool = False, writes: bool = False, through: Any = lambda port: port, **settings: Any

@@ -222,7 +222,7 @@ def test_a_deleted_pod_is_ended_and_removed():
 
 
 def test_where_ends_are_not_reported_a_pod_just_goes_unless_a_finalizer_keeps_it():
-    with KubeletCluster(start_s=0, tells_ends=False) as world:
+    with KubeletCluster(start_s=0, reports_ends=False) as world:
         world.node()
         world.pod()
         world.pod("kept", finalizers=["ex.com/hold"])
@@ -307,7 +307,7 @@ def test_addresses_of_pods_are_not_given_twice_after_a_restart():
 
 
 def test_events_describe_a_pods_life():
-    with KubeletCluster(start_s=0, tells_events=True) as world:
+    with KubeletCluster(start_s=0, emits_events=True) as world:
         world.node()
         world.pod()
         world.delete_pod()
@@ -324,7 +324,7 @@ def test_events_describe_a_pods_life():
 
 
 def test_an_image_that_is_always_pulled_is_reported_as_pulled():
-    with KubeletCluster(start_s=0, tells_events=True) as world:
+    with KubeletCluster(start_s=0, emits_events=True) as world:
         world.node()
         pod = a_pod()
         pod["spec"]["containers"][0] |= {"image": "nginx:latest", "imagePullPolicy": "Always"}

@@ -111,7 +111,7 @@ def node(name: str, *, zone: str = "z1", labels: dict[str, str] | None = None, *
 
 
 def pod(name: str, *, cpu: str = "", labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    """A pod of one container that ends at once when it is told to."""
+    """A pod of one container that ends at once when the test says so."""
     container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}} if cpu else {}}
     metadata = {"name": name, **({"labels": labels} if labels else {})}
     return {"metadata": metadata, "spec": {"terminationGracePeriodSeconds": 0, "containers": [container], **spec}}

@@ -1,4 +1,4 @@
-"""The server refuses a binding, loses an answer, or somebody was faster."""
+"""The server refuses a binding, loses an answer, or another writer was faster."""
 
 from __future__ import annotations
 

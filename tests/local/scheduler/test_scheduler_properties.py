@@ -1,4 +1,4 @@
-"""What holds for every cluster: the rules are never broken, priority counts, nobody starves, nothing is bound twice."""
+"""What holds for every cluster: the rules are never broken, priority counts, no pod starves, nothing is bound twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster with the volume controllers and nobody else: tests play the scheduler, the kubelet and people."""
+"""A cluster with the volume controllers and no others: tests play the scheduler, the kubelet and people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A removal that does not come to its end leaves no mark, and nobody else pays for it (docs/design/nodes.md 6.8)."""
+"""A removal that does not come to its end leaves no mark, and no other removal suffers (docs/design/nodes.md 6.8)."""
 
 from __future__ import annotations
 

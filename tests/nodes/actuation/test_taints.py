@@ -1,4 +1,4 @@
-"""Marks on nodes: soft taints in step with what is unneeded, leftovers taken off, and nobody else's taint ever lost."""
+"""Marks on nodes: soft taints in step with what is unneeded, leftovers taken off, and no other taint ever lost."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def writer_of(world: DeletionCluster) -> NodeWriter:
 
 
 class ScriptedNodeClient:
-    """A client of one node. The script says what its writes meet: somebody faster, a lost answer, or nothing."""
+    """A client of one node. The script says what its writes meet: a faster writer, a lost answer, or nothing."""
 
     def __init__(self, node: Node, *script: str) -> None:
         self.node = node

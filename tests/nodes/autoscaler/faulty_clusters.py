@@ -110,7 +110,7 @@ async def _next_of(stream: Stream) -> bytes | None:
 
 
 class AdjustableClock:
-    """A wall clock that somebody sets, beside a steady one that goes on."""
+    """A wall clock that is set, beside a steady one that goes on."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -152,14 +152,14 @@ class FaultyCluster(World):
         self._plugged = Plugins(make_loop=self._make_loop)
         super().__init__(scenario_of((), scenario), plugs=self._plugged)
         self.clock = AdjustableClock(self.run.clock)
-        self._telling = ScenarioRun(self, self._plugged)
+        self._scenario_run = ScenarioRun(self, self._plugged)
 
     def take(self, *steps: Json) -> None:
         for step in steps_of(steps, world=self.scenario.world):
-            self._telling.take_step(step, path="test")
+            self._scenario_run.take_step(step, path="test")
 
     def outcome(self) -> Json:
-        return self._telling.finish().outcome
+        return self._scenario_run.finish().outcome
 
     def calls(self, *names: str) -> list[Json]:
         return [call for call in self.outcome()["providerCalls"] if call["call"] in names]

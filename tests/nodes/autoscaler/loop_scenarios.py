@@ -85,11 +85,11 @@ def lived(*steps: Json, **scenario: Any) -> FinishedScenario:
     read = scenario_of(steps, scenario)
     plugs = Plugins(make_loop=ScenarioLoop)
     with World(read, plugs=plugs) as world:
-        telling = ScenarioRun(world, plugs)
+        scenario_run = ScenarioRun(world, plugs)
         for number, step in enumerate(read.steps):
-            telling.take_step(step, path=f"steps[{number}]")
+            scenario_run.take_step(step, path=f"steps[{number}]")
         nodes = world.run_now(world.client.get_json("/api/v1/nodes"))["items"]
-        return FinishedScenario(story=telling.finish(), nodes=tuple(nodes))
+        return FinishedScenario(story=scenario_run.finish(), nodes=tuple(nodes))
 
 
 def scenario_of(steps: Iterable[Json], scenario: Json) -> Scenario:

@@ -72,7 +72,7 @@ class DayResult:
     regrown: int
     """Removals after which the group grew again within the unneeded time, whatever for."""
     regained: int
-    """Those of them after which nobody asked for more than at the removal: the node went in vain."""
+    """Those of them after which no pod asked for more than at the removal: the node went in vain."""
     cost: float
     bound: float
     most_nodes: int
@@ -125,13 +125,13 @@ class DayRun:
     def run(self, hours: int) -> DayResult:
         plugs = Plugins(make_loop=ScenarioLoop)
         with World(self._scenario, plugs=plugs) as world:
-            telling = ScenarioRun(world, plugs)
+            scenario_run = ScenarioRun(world, plugs)
             for passed in range(hours * 60):
                 for step in steps_of(self._steps(), world=self._scenario.world):
-                    telling.take_step(step, path="day")
+                    scenario_run.take_step(step, path="day")
                 if passed >= _SETTLING_MINUTES:
                     self._count(world.run_now(world.client.get_json("/api/v1/nodes"))["items"])
-            return self._reported(telling.finish().outcome)
+            return self._reported(scenario_run.finish().outcome)
 
     def _steps(self) -> list[Json]:
         wanted = {service.name: service.replicas(self._minute, self._entropy) for service in self._load}

@@ -88,7 +88,7 @@ def swept(story: Callable[..., FinishedScenario]) -> list[tuple[int, FinishedSce
 
 
 def kinds_of_nodes(ended: FinishedScenario) -> Counter[tuple[Any, ...]]:
-    """By machine type and taints of their group: ids of groups that are made tell the time they were made at."""
+    """By machine type and taints of their group: ids of created groups contain the time of their creation."""
     groups = ended.outcome["nodeGroups"]
     return Counter(
         (node["machineType"], *(taint["value"] for taint in groups[node["group"]]["taints"]))

@@ -1,4 +1,4 @@
-"""An autoscaler in a scenario never leaves virtual time, and two processes tell the same story in the same bytes."""
+"""An autoscaler in a scenario never leaves virtual time, and two processes report the same in the same bytes."""
 
 from __future__ import annotations
 

@@ -38,14 +38,14 @@ class SteppedCluster(World):
     def __init__(self, **scenario: Any) -> None:
         self._plugged = Plugins(make_loop=ScenarioLoop)
         super().__init__(scenario_of((), {"options": OPTIONS, **scenario}), plugs=self._plugged)
-        self._telling = ScenarioRun(self, self._plugged)
+        self._scenario_run = ScenarioRun(self, self._plugged)
 
     def take(self, *steps: Json) -> None:
         for step in steps_of(steps, world=self.scenario.world):
-            self._telling.take_step(step, path="test")
+            self._scenario_run.take_step(step, path="test")
 
     def outcome(self) -> Json:
-        return self._telling.finish().outcome
+        return self._scenario_run.finish().outcome
 
     def find_reasons(self, ref: str) -> list[NotDone]:
         """What `plimsoll why` reads about an object."""

@@ -89,7 +89,7 @@ def test_silent_watches_of_a_server_without_bookmarks_make_no_iteration_blind():
 
 
 def slow_to_boot(kind: str) -> FaultyCluster:
-    """Growth is asked for, and takes longer than anybody waits, were it not for the time nobody could look."""
+    """Growth is asked for, and takes longer than anybody waits, were it not for the time without observation."""
     return FaultyCluster(
         world=kind,
         nodeGroups=[group("g", target=0, bootSeconds=13 * 60)],
@@ -139,7 +139,7 @@ def test_a_clock_that_is_set_times_no_growth_out_early(hours: int):
 
 @pytest.mark.parametrize("hours", [1, -1])
 def test_pods_that_come_after_a_clock_was_set_are_planned_for_at_once(hours: int):
-    """Their own time is that of the API server, whose clock nobody set."""
+    """Their own time is that of the API server, whose clock was not set."""
     with FaultyCluster(world="live", nodeGroups=[group("g", target=1)], objects=[LARGE]) as world:
         world.take({"advance": "1m"})
         world.clock.ahead += timedelta(hours=hours)

@@ -240,7 +240,7 @@ def test_machines_that_have_yet_to_register_explain_a_difference():
     assert registry.observe(world(3, *ready_nodes(2), waiting=waiting), at(3000)).shrink == ()
 
 
-# ---- groups that are not ours, and times when nobody looked
+# ---- groups that are not ours, and times without observation
 
 
 def test_a_group_that_is_not_autoscaled_is_counted_and_left_alone():

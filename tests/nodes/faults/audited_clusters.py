@@ -210,17 +210,17 @@ class AuditedCluster(World):
         self.lease = Lease()
         self._lines: list[str] = []
         self.audit = Audit(self.client)
-        self._telling = ScenarioRun(self, plugs)
+        self._scenario_run = ScenarioRun(self, plugs)
 
     def take(self, *steps: Json) -> None:
         for step in steps_of(steps, world=self.scenario.world):
-            self._telling.take_step(step, path="test")
+            self._scenario_run.take_step(step, path="test")
 
     def minutes(self, count: float) -> None:
         self.take({"advance": f"{int(count * 60)}s"})
 
     def outcome(self) -> Json:
-        return self._telling.finish().outcome
+        return self._scenario_run.finish().outcome
 
     def placed_pods(self) -> dict[str, str]:
         """The uids of pods that have a node, and their nodes."""

@@ -1,4 +1,4 @@
-"""Books, owners and sorted pods are after any changes what a first look would find, and nobody looks twice."""
+"""Books, owners and sorted pods are after any changes what a first look would find, and nothing is read twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The provider and the expander that flags name, and what is said where they cannot be had."""
+"""The provider and the expander that flags name, and the error where they cannot be had."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of the provider protocol: nothing is lost on the way, and what is not said is read as the protocol says."""
+"""Messages of the provider protocol: nothing is lost on the way, and an absent field is read as the protocol says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every change through the simulated provider: done once however often it is asked for, and failures told apart."""
+"""Every change through the simulated provider: done once however often it is asked for, and failures distinguished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the simulated provider tells of groups, nodes, machine types and prices."""
+"""What the simulated provider reports of groups, nodes, machine types and prices."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_a_prefix_of_ones_own_stays_a_prefix():
 
 @pytest.mark.parametrize("name", sorted(name for name, flag in FLAGS.items() if flag.kind in {"text", "list"}))
 def test_a_flag_that_can_hold_any_text_is_hidden_or_left_out(name: str):
-    """A flag that somebody adds is left out until it is known how to hide what it holds."""
+    """A new flag is left out until it is known how to hide what it holds."""
     kind = FLAGS[name].kind
     written = {"flags": {name: ["0:1:secret"] if kind == "list" else SECRET}, "overlay": [], "priorities": []}
     hidden = anonymise_policy(written, Anonymiser("pepper"), [])

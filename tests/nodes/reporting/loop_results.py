@@ -1,4 +1,4 @@
-"""Turns built by hand, for tests of what is told of them: growth, pods with and without a place, removals."""
+"""Loop results built by hand, for tests of reports: scale-up, pods with and without a place, removals."""
 
 from dataclasses import replace
 from typing import Any

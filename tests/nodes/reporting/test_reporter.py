@@ -29,7 +29,7 @@ GREW = scaled_up_loop(scale_up(option("g"), waiting("p")), pending=(waiting("p")
 
 
 class ReporterHarness:
-    """A teller with everything, on a server."""
+    """A reporter with everything, on a server."""
 
     def __init__(self, world: EmbeddedApi) -> None:
         self.world = world

@@ -56,7 +56,7 @@ def took_effect(ended: FinishedScenario, *names: str) -> list[Json]:
 
 
 def kinds(ended: FinishedScenario) -> Counter[str]:
-    """Targets; groups that were made go by one name, since their ids tell when."""
+    """Targets; groups that were made go by one name, since their ids contain the time."""
     return Counter({name if name in "ab" else "made": 0 for name in targets(ended)}) + Counter(
         name if name in "ab" else "made" for name, size in targets(ended).items() for _ in range(size)
     )

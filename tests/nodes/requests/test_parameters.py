@@ -11,10 +11,10 @@ ODD = seen_one(request(noRetry="yes"))
 
 
 def test_n06_a_parameter_that_cannot_be_read_is_reported_once():
-    telling = IgnoredParametersLog()
+    ignored_parameters = IgnoredParametersLog()
     with capture_logs() as logs:
-        telling.log_new([ODD])
-        telling.log_new([ODD])
+        ignored_parameters.log_new([ODD])
+        ignored_parameters.log_new([ODD])
     (reported,) = logs
     assert (reported["log_level"], reported["request"], reported["problems"]) == (
         "error",
@@ -30,9 +30,9 @@ def test_no_other_is_reported():
 
 
 def test_who_is_gone_is_forgotten():
-    telling = IgnoredParametersLog()
+    ignored_parameters = IgnoredParametersLog()
     with capture_logs() as logs:
-        telling.log_new([ODD])
-        telling.log_new([])
-        telling.log_new([ODD])
+        ignored_parameters.log_new([ODD])
+        ignored_parameters.log_new([])
+        ignored_parameters.log_new([ODD])
     assert len(logs) == 2

@@ -1,4 +1,4 @@
-"""What requests, and people who look at them, are told: one answer an attempt, and why, pod set by pod set."""
+"""What conditions and Events of requests say: one answer per attempt, and why, pod set by pod set."""
 
 from __future__ import annotations
 

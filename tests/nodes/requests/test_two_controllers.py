@@ -71,12 +71,12 @@ class TwoControllers(World):
         super().__init__(
             scenario_of((), {**scenario, "options": {**ON, **scenario.get("options", {})}}), plugs=self._plugged
         )
-        self._telling = ScenarioRun(self, self._plugged)
+        self._scenario_run = ScenarioRun(self, self._plugged)
 
     def take(self, *steps: Json) -> Json:
         for step in steps_of(steps, world=self.scenario.world):
-            self._telling.take_step(step, path="test")
-        return self._telling.finish().outcome
+            self._scenario_run.take_step(step, path="test")
+        return self._scenario_run.finish().outcome
 
     def _make_loop(self, tools: LoopDependencies) -> Loop:
         return PairedAutoscalers(tuple(self._controller(tools, number) for number in (0, 1)), self._meeting)
@@ -176,7 +176,7 @@ def test_who_wrote_its_intent_and_stalled_does_not_grow_what_the_next_one_grew()
 
 
 def test_a_write_whose_answer_is_lost_causes_no_second_scale_up():
-    """Each write to the request in turn: it took effect, and nobody heard of it."""
+    """Each write to the request in turn: it took effect, and its answer was lost."""
     for number in range(1, 20):
         left = [number]
 

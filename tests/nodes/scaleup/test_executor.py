@@ -57,7 +57,7 @@ def growth(what: ScaleUpOption, before: int, after: int) -> GroupScaleUp:
 
 
 class ScaleUpCluster(ProviderCluster):
-    """A world with somebody who grows its groups."""
+    """A cluster with an executor that scales up its groups."""
 
     def grow(self, *growths: GroupScaleUp) -> list[Any]:
         self.do(self.provider.refresh())

@@ -1,4 +1,4 @@
-"""The expander outside this program: what it is told, what its answers change (docs/design/nodes.md 6.7 and 9.3)."""
+"""The expander outside this program: its requests, and what its answers change (docs/design/nodes.md 6.7 and 9.3)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_plan_that_asks_something_else_each_time_comes_to_an_end():
     assert len(expander.asked) == len(tries) - 1
 
 
-# ---- what it is told
+# ---- its requests
 
 
 def test_each_option_is_reported_with_its_node_and_its_pods():

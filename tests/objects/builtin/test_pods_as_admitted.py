@@ -1,4 +1,4 @@
-"""What a pod that nobody has made yet will be: requests from limits, then the defaults of LimitRanges."""
+"""What a pod that does not exist yet will be: requests from limits, then the defaults of LimitRanges."""
 
 from __future__ import annotations
 

@@ -342,9 +342,9 @@ def uids(*steps: dict[str, Any], **scenario: Any) -> tuple[str, str]:
     """Of the owner that pod p refers to, and of the only object of that kind that is there."""
     whole = read_scenario(msgspec.json.encode({**scenario, "steps": list(steps)}), source="test")
     with World(whole) as world:
-        telling = ScenarioRun(world, Plugins())
+        scenario_run = ScenarioRun(world, Plugins())
         for number, step in enumerate(whole.steps):
-            telling.take_step(step, path=f"steps[{number}]")
+            scenario_run.take_step(step, path=f"steps[{number}]")
         pods = world.run_now(world.client.get_json("/api/v1/pods"))["items"]
         (owner,) = next(pod for pod in pods if pod["metadata"]["name"] == "p")["metadata"]["ownerReferences"]
         path = "/api/v1/nodes" if owner["kind"] == "Node" else "/apis/apps/v1/replicasets"

@@ -31,7 +31,7 @@ def lying_on(cluster: NodeSet) -> Counter[tuple[int, int]]:
 
 
 def assert_holds(cluster: NodeSet, found: Removals) -> None:
-    """Moves only take what is there; removed nodes end empty; nobody is over capacity, cap or permission."""
+    """Moves only take what is there; removed nodes end empty; no node is over capacity, cap or permission."""
     lying = lying_on(cluster)
     free = cluster.free.copy()
     gone = set(found.removed.tolist())

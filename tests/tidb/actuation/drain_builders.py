@@ -1,7 +1,7 @@
 """A cluster `db` of three stores with a group `auto-x` beside it, a PD that breathes, and a drainer, in virtual time.
 
 The TidbCluster of the group is a value here: `replicas` and the mark, as they would stand in Kubernetes. Every pass
-reads them anew, and lowers `replicas` when it is told that a store left. `lost` are pods that went too early.
+reads them anew, and lowers `replicas` when a store left. `lost` are pods that went too early.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class DrainHarness:
 
     async def send(self, asked: Request) -> Response | RequestFailed:
         """A `Web`; reading is never struck by the fault."""
-        return await (self.pd.send(asked) if asked.method == "GET" else self._writes.tell_pd(asked))
+        return await (self.pd.send(asked) if asked.method == "GET" else self._writes.send_to_pd(asked))
 
     async def remember(self, mark: DrainRecord | None, /) -> None:
         await self._writes.write_mark(mark)
@@ -145,7 +145,7 @@ class _DrainWrites:
     def __init__(self, world: DrainHarness) -> None:
         self._world = world
 
-    async def tell_pd(self, asked: Request) -> Response | RequestFailed:
+    async def send_to_pd(self, asked: Request) -> Response | RequestFailed:
         return await self._world.pd.send(asked)
 
     async def write_mark(self, mark: DrainRecord | None) -> None:

@@ -1,4 +1,4 @@
-"""The whole autoscaler on an API server, with a PD that takes its time and an operator that takes nobody's word.
+"""The whole autoscaler on an API server, with a PD that takes its time and an operator that checks for itself.
 
 Pods go as soon as `replicas` falls or their TidbCluster is gone, with whatever they hold: `lost` are those whose store
 was not buried. With a fault every write counts, to Kubernetes and to PD; events do not.
@@ -104,7 +104,7 @@ class _CrashingTransport:
 
     async def send(self, call: Request) -> Response:
         if "/events" in call.path:
-            # Told by a task of its own, which nobody stops here; nothing is ever decided by an event.
+            # Reported by a task of its own, which is not stopped here; nothing is ever decided by an event.
             return await self._inner.send(call)
         if call.is_safe:
             _breathe(self._crash)

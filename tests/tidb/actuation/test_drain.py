@@ -194,7 +194,7 @@ def test_lost_answers_are_made_good_in_a_later_pass(lost: int) -> None:
         assert (world.lost, world.pd.evicting, world.pd.together) == ([], set(), 1)
 
 
-# ---- somebody else has a hand in it
+# ---- other writers
 
 
 def test_stores_beyond_the_replicas_are_taken_out_before_the_cluster_goes() -> None:

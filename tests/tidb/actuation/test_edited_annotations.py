@@ -1,4 +1,4 @@
-"""Marks that somebody edited: at worst a drain begins anew. No mark makes a pod go, or touches another's store."""
+"""Edited marks: at worst a drain begins anew. No mark makes a pod go, or touches another's store."""
 
 from __future__ import annotations
 

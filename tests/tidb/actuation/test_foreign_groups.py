@@ -20,7 +20,7 @@ FINALIZER = "autoscaler.tidb.pingcap.com/drain"
 
 
 class TwoClusters(DrainingCluster):
-    """`db` is as ever; `other` is another cluster, with a PD that nobody asks here."""
+    """`db` is as ever; `other` is another cluster, with a PD that is not asked here."""
 
     def other(self) -> None:
         spec = {**self.tc("db")["spec"], "tikv": {**self.tc("db")["spec"]["tikv"], "replicas": 0}}

@@ -1,4 +1,4 @@
-"""An external service in memory: who asks it, where it is said to be, and what it answers."""
+"""An external service in memory: its callers, its address, and its answers."""
 
 from __future__ import annotations
 

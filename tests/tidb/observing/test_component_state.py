@@ -1,4 +1,4 @@
-"""What the status of a TidbCluster tells of its stores: which are Up, which are silent, which are leaving."""
+"""What the status of a TidbCluster shows of its stores: which are Up, which are silent, which are leaving."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods that find no node: told after the grace, and no more of them are made meanwhile."""
+"""Pods that find no node: reported after the grace, and no more of them are made meanwhile."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ GIB = 1024**3
 
 @dataclass
 class FakePd:
-    """`answer` is the whole of it. `said` overrides answers by path; `asked` is what came in."""
+    """`answer` is the whole of it. `stated` overrides answers by path; `asked` is what came in."""
 
     stores: list[Json] = field(default_factory=list)
     keys: dict[str, bytes] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """A PD whose stores hold regions and leaders that move as time passes; it refuses as PD does, and buries what is empty.
 
-It is a `Web` for `plimsoll.tidb.pd.client.Pd`, whatever the address asked. What it is told counts even if the answer is
-lost (`loses`); `is_silent` is a PD that nobody reaches. `together` is the most stores that were ever Offline at one
+It is a `Web` for `plimsoll.tidb.pd.client.Pd`, at any address. What it receives counts even if the answer is
+lost (`loses`); `is_silent` is an unreachable PD. `together` is the most stores that were ever Offline at one
 time.
 
     pd = BreathingPd(clock)

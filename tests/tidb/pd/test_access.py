@@ -61,7 +61,7 @@ class TlsAutoscaledCluster(AutoscaledCluster):
         return await super().send(asked)
 
     def group_to_go(self) -> None:
-        """There is a group of one store that nobody wants any more."""
+        """There is a group of one store that is no longer wanted."""
         self.autoscaler().cluster()
         self.server.edit("tidbclusters", "db", {"spec": {"tlsCluster": {"enabled": True}}})
         self.planner.says(group(1))

@@ -1,4 +1,4 @@
-"""What was last said of each object, kept in the cluster: `plimsoll why ta/prod/as1` without a journal."""
+"""The last report on each object, kept in the cluster: `plimsoll why ta/prod/as1` without a journal."""
 
 from __future__ import annotations
 

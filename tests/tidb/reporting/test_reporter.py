@@ -1,4 +1,4 @@
-"""What conditions, events, the log and the journal say of a pass is so in that very pass, and is said once."""
+"""What conditions, events, the log and the journal say of a pass is so in that very pass, and is reported once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a check sees: brokers, partitions and reassignments, read anew for what matters now and seldom for the rest.
 
-A topic counts as deleted only if brokers said so twice in a row: one that has just started may not know it yet.
+A topic counts as deleted only if brokers reported it twice in a row: one that has just started may not know it yet.
 """
 
 from __future__ import annotations

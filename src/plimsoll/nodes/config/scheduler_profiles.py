@@ -120,7 +120,7 @@ def _read_profile(written: Any, *, path: str) -> SchedulerProfile:
 
 
 def _find_disabled(plugins: Json, *, path: str) -> frozenset[str]:
-    """What is said of the filters alone goes before what is said of all extension points."""
+    """Settings of the filters take precedence over settings of all extension points."""
     known = _MAY_BE_OFF | _ALWAYS_ON
     on = known
     for point in ("multiPoint", "filter"):

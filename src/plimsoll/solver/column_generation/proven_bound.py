@@ -144,7 +144,7 @@ class _Proof:
             else:
                 if self._at_once >= self._branches:
                     break
-                # No better content was found; only exact knapsacks can tell whether one exists.
+                # No better content was found; only exact knapsacks show whether one exists.
                 self._at_once *= 4
         return best
 

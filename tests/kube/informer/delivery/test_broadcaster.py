@@ -27,7 +27,7 @@ class HandlerStopped(BaseException):
 
 
 class CheckingListener:
-    """Knows the objects by what it was told alone, and checks that every change follows from what it knew."""
+    """Knows the objects only by the changes it received, and checks that every change follows from what it knew."""
 
     def __init__(self) -> None:
         self.known: dict[str, Widget] = {}
@@ -64,7 +64,7 @@ class CheckingListener:
 
 
 class BroadcasterHarness:
-    """An informer's inside without its loop: changes come and runners are told when the test says so."""
+    """An informer's inside without its loop: changes come and runners deliver when the test calls them."""
 
     def __init__(self, listeners: int) -> None:
         self.cache: WritableCache[Any] = WritableCache()

@@ -1,4 +1,4 @@
-"""Every handler hears at its own pace a history without gaps or repetitions, and nobody waits for it."""
+"""Every handler receives at its own pace a history without gaps or repetitions, and delays no other."""
 
 from __future__ import annotations
 

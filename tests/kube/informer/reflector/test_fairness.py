@@ -49,7 +49,7 @@ class FloodingTransport:
 
 
 async def greatest_step(informer: Informer[Any], *, until: int) -> int:
-    """The most objects that came into the cache between two turns of somebody else."""
+    """The most objects that came into the cache between two steps of another task."""
     greatest, before = 0, len(informer.cache)
     while before < until:
         await asyncio.sleep(0)
@@ -82,7 +82,7 @@ def test_a_page_is_put_into_the_cache_in_portions():
 def test_others_have_a_turn_between_reading_a_page_and_putting_it_into_the_cache(monkeypatch: pytest.MonkeyPatch):
     reported: list[str] = []
 
-    class Telling(ListReader[Any]):
+    class RecordingReader(ListReader[Any]):
         def read_portions(self, **sizes: int) -> Any:
             for portion in super().read_portions(**sizes):
                 reported.append("read")
@@ -93,7 +93,7 @@ def test_others_have_a_turn_between_reading_a_page_and_putting_it_into_the_cache
             reported.append("others")
             await asyncio.sleep(0)
 
-    monkeypatch.setattr(lister, "ListReader", Telling)
+    monkeypatch.setattr(lister, "ListReader", RecordingReader)
     with WidgetCluster() as world:
         informer = informer_of(world, FloodingTransport([item(number) for number in range(100)]))
         world.run.spawn(informer.run())

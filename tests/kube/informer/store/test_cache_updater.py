@@ -1,4 +1,4 @@
-"""Lists are the truth; watches tell what happened since, each event once."""
+"""Lists are the truth; watches send what happened since, each event once."""
 
 from __future__ import annotations
 

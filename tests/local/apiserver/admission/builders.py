@@ -1,4 +1,4 @@
-"""A store with admission in front of it, and objects with defaults: what the tests of admission are told with."""
+"""A store with admission in front of it, and objects with defaults: for the tests of admission."""
 
 from __future__ import annotations
 

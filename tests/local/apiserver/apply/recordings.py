@@ -38,7 +38,7 @@ def object_path(entry: dict[str, Any]) -> tuple[str, str]:
 
 @cache
 def objects_before(group: str) -> dict[str, Any]:
-    """What each request found, as far as earlier answers of the file tell."""
+    """What each request found, as far as earlier answers of the file show."""
     found: dict[str, Any] = {}
     state: dict[str, Any] = {}
     for name, entry in recordings(group).items():

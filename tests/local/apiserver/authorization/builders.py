@@ -1,4 +1,4 @@
-"""What tests about permissions are told with: roles, bindings and users with defaults, and a world that holds them."""
+"""For tests about permissions: roles, bindings and users with defaults, and a world that holds them."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def world_of_bob(*rules: dict, others: tuple[dict, ...] = ()) -> AuthorizerHarne
 def refusal_of(
     world: AuthorizerHarness, obj: dict, user: User = BOB, *, old: dict | None = None, stored_as: str = ""
 ) -> StatusError | None:
-    """Of a write where an object of this kind belongs, unless another place is said."""
+    """Of a write where an object of this kind belongs, unless another place is given."""
     namespace = obj["metadata"].get("namespace", "")
     where = stored_as or f"{GROUP}/{obj['kind'].lower()}s"
     return check_escalation(world.authorizer, user, obj, stored_as=where, namespace=namespace, old=old)

@@ -1,4 +1,4 @@
-"""Definitions with the name of a built-in resource: stored, told why not, and never served."""
+"""Definitions with the name of a built-in resource: stored with the reason, and never served."""
 
 from __future__ import annotations
 

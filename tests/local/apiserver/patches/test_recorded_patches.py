@@ -46,7 +46,7 @@ def _recordings() -> dict[str, dict[str, Any]]:
 
 
 def _objects_before() -> dict[str, Any]:
-    """The object each request found, as far as earlier answers tell; trimmed answers count with what they show."""
+    """The object each request found, as far as earlier answers show; trimmed answers count with what they show."""
     found: dict[str, Any] = {}
     state: dict[str, Any] = {}
     for name, entry in _recordings().items():

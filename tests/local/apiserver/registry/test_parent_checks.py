@@ -78,7 +78,7 @@ def test_changing_by_apply_needs_no_right_to_create(world: ApiServerHarness):
 
 
 def just_before_the_write(world: ApiServerHarness, key: Key, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Let somebody change what is stored at `key` after admission has let a request in."""
+    """Let another client change what is stored at `key` after admission has let a request in."""
     real = world.server.admission.validate
 
     async def validate(attempt: Any) -> None:

@@ -23,7 +23,7 @@ class KeyValuePairs(NamedTuple):
 
 
 def naive_duplicates(value: Any, path: str = "") -> list[str]:
-    """What `read_json` should find, said plainly: walk what the last of equal keys left over."""
+    """What `read_json` should find, in plain code: walk what the last of equal keys left over."""
     if isinstance(value, list):
         return [found for index, item in enumerate(value) for found in naive_duplicates(item, f"{path}[{index}]")]
     if not isinstance(value, KeyValuePairs):

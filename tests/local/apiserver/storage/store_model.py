@@ -1,4 +1,4 @@
-"""What the store should do, said plainly: a log of writes, and everything else computed from it by going through it."""
+"""What the store should do, in plain code: a log of writes, and everything else computed from it."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def catch_up(self) -> None:
-        """Nobody is so slow here that it may expire: a watcher holds some hundred events, whatever history does."""
+        """No watcher is so slow here that it may expire: a watcher holds some hundred events, whatever history does."""
         for follower in self.followers:
             self.read_to_the_end(follower)
 

@@ -1,4 +1,4 @@
-"""A whole embedded server with objects to scale, bind and evict: what the tests of subresources are told with."""
+"""A whole embedded server with objects to scale, bind and evict: for the tests of subresources."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ServerClient:
         assert reply.status == 200, reply.text
 
     def pod(self, name: str, *, ready: bool = True, phase: str = "Running", **spec: Any) -> Json:
-        """A pod that works, unless something else is said."""
+        """A pod that works, by default."""
         self.made(PODS, pod(name, **spec))
         conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
         self.set_status(f"{PODS}/{name}", {"phase": phase, "conditions": conditions})

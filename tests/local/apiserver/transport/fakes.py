@@ -1,4 +1,4 @@
-"""An application that does what a test tells it, and what surrounds it."""
+"""An application that does what a test sets, and its surroundings."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class FakeApplication:
-    """`/echo` tells what it was asked, `/big` answers much, `/watch` counts, `/silence` is a watch without events."""
+    """`/echo` returns its request, `/big` answers much, `/watch` counts, `/silence` is a watch without events."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.open_streams = 0
         self.watched = asyncio.Event()
-        """Somebody waits for a chunk that only `more` brings."""
+        """A client waits for a chunk that only `more` brings."""
         self.more = asyncio.Event()
         self.may_answer = asyncio.Event()
 

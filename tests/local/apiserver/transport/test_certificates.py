@@ -1,4 +1,4 @@
-"""What a server shows its clients: made once, kept, renewed in time, readable by nobody else."""
+"""What a server shows its clients: made once, kept, renewed in time, readable by no other user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plimsoll.local.apiserver.transport.certificates import Certificates, load_s
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Handshakes ask the real clock, so the story is told around it.
+# Handshakes ask the real clock, so the scenario is written around it.
 NOW = datetime.now(UTC).replace(microsecond=0)
 DAY = timedelta(days=1)
 

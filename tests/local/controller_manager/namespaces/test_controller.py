@@ -1,4 +1,4 @@
-"""Namespaces that are deleted: emptied of every kind, told about, let go."""
+"""Namespaces that are deleted: emptied of every kind, reported, let go."""
 
 from __future__ import annotations
 

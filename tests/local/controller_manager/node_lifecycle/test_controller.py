@@ -1,4 +1,4 @@
-"""Nodes that fall silent, report again, or never said anything; and what becomes of their pods."""
+"""Nodes that fall silent, report again, or never reported; and what becomes of their pods."""
 
 from __future__ import annotations
 

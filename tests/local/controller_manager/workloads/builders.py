@@ -1,4 +1,4 @@
-"""A cluster with stateful sets, daemon sets and jobs, and nobody else: no scheduler, kubelet or garbage collector.
+"""A cluster with stateful sets, daemon sets and jobs, and nothing else: no scheduler, kubelet or garbage collector.
 
 Tests say themselves what becomes of pods. `gone` finishes what a kubelet would have to finish.
 """

@@ -1,4 +1,4 @@
-"""The simulated TiDB operator: what a TidbCluster becomes, how it is sized, and what its status tells."""
+"""The simulated TiDB operator: what a TidbCluster becomes, how it is sized, and what its status shows."""
 
 from __future__ import annotations
 

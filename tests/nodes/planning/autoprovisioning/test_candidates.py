@@ -221,7 +221,7 @@ def test_zones_get_an_offer_each_only_where_they_matter():
 
 
 class TestRegions:
-    """Of a zone, as nodes and templates there tell it."""
+    """Of a zone, as nodes and templates there have it."""
 
     TYPES = (machine("m", 4, 16, zones=("a", "b")),)
     ENTRY = pending("p", pod("1", "1Gi", selector={REGION: "east"}))

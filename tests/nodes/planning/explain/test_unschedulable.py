@@ -200,7 +200,7 @@ SELF = {"app": "web"}
 @pytest.mark.parametrize("expander", ["cost", "least-waste"])
 @pytest.mark.parametrize("nap", [True, False])
 class TestOtherPodsAreInTheWay:
-    """The words are the scheduler's, and nobody is told that a later loop iteration may help."""
+    """The words are the scheduler's, and no message promises that a later loop iteration may help."""
 
     def test_who_wants_its_own_kind_on_its_node_and_none_of_it(self, expander: str, nap: bool):
         near, apart = required(term(SELF), "podAffinity")["affinity"], required(term(SELF))["affinity"]

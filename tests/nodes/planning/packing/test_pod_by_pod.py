@@ -1,4 +1,4 @@
-"""Few pods that look at each other: no node too many for them, and nobody left whose company comes later in line."""
+"""Few pods that look at each other: no node too many for them, and no pod left whose partner comes later in line."""
 
 from __future__ import annotations
 

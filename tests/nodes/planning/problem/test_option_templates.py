@@ -105,7 +105,7 @@ def test_pods_on_large_nodes_are_not_held_to_what_small_ones_take():
 
 
 def test_who_is_placed_pod_by_pod_attaches_volumes_of_its_own():
-    # Two keys of company at once are for nobody but the estimator.
+    # Two keys of affinity at once are only for the estimator.
     close = required([term({"app": "db"}, key="row"), term({"app": "db"}, key="hall")], "podAffinity")
     pending = stateful("db", 4, **close)
     groups = [group("g", cpu=16, labels={"row": "1", "hall": "a"})]

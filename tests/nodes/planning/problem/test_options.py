@@ -1,4 +1,4 @@
-"""Which groups may grow: docs/design/nodes.md 5.2, and what is said of the others."""
+"""Which groups may grow: docs/design/nodes.md 5.2, and the reasons for the others."""
 
 import pytest
 

@@ -115,7 +115,7 @@ def snapshot(
     budgets: tuple[PodDisruptionBudget, ...] = (),
     view: ClusterView | None = None,
 ) -> Snapshot:
-    """Nodes belong to the group their label names; groups nobody gave have minimum 0 and the size they have."""
+    """Nodes belong to the group their label names; groups that are not given have minimum 0 and the size they have."""
     group_of = {node.metadata.name: node.metadata.labels.get("group", "") for node in nodes}
     group_of = {name: found for name, found in group_of.items() if found}
     sizes = {name: list(group_of.values()).count(name) for name in group_of.values()}

@@ -38,7 +38,7 @@ def verdict(
 
 
 def gone(seconds: float, **spec: Any) -> Pod:
-    """A pod that was told to go so many seconds ago."""
+    """A pod that was deleted so many seconds ago."""
     when = (NOON - timedelta(seconds=seconds)).isoformat()
     return pod(owner="", metadata={"deletionTimestamp": when}, **spec)
 

@@ -92,7 +92,7 @@ def _opened(replay: Replay, entry: PendingPods, known: dict[str, ScaleUpOption],
 @many
 @given(snapshots(social=False, nap=False))
 def test_who_is_placed_pod_by_pod_with_room_for_all_is_placed_in_bulk(snapshot: Snapshot):
-    """Where groups are large enough for everybody, nobody who fits anywhere is left."""
+    """Where groups are large enough for everybody, no pod that fits anywhere is left."""
     pending = tuple(replace(pods, bundle="") for pods in snapshot.pending)
     groups = tuple(replace(group, max_size=50 * (group.max_size > 0), zero_or_max=False) for group in snapshot.groups)
     roomy = replace(snapshot, pending=pending, groups=groups)
@@ -135,7 +135,7 @@ def test_one_pod_alone_is_placed_exactly_if_some_node_takes_it(snapshot: Snapsho
 
 
 def in_line(snapshot: Snapshot) -> Snapshot:
-    """As a scheduler would take them; nobody whole, no group that grows whole."""
+    """As a scheduler would take them; no bundles, no group that is scaled up as a whole."""
     line = sorted(
         snapshot.pending, key=lambda pending: (-(pending.pod.spec.priority or 0), str(pending.created), pending.key)
     )

@@ -32,7 +32,7 @@ POD_NAMES = tuple(f"p{index}" for index in range(6))
 
 
 class ReferenceCluster:
-    """What a history of changes comes to, told plainly."""
+    """What a history of changes comes to, in plain code."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}

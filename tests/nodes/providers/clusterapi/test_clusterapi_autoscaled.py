@@ -1,4 +1,4 @@
-"""The whole node autoscaler over Cluster API: pods wait, machines come; nobody needs them, the right ones go."""
+"""The whole node autoscaler over Cluster API: pods wait, machines come; they become unneeded, the right ones go."""
 
 from __future__ import annotations
 

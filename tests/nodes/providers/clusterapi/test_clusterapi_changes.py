@@ -293,7 +293,7 @@ def test_after_a_lost_answer_the_same_call_ends_what_was_begun(done: bool):
 
 
 def test_machines_that_came_since_the_last_look_are_counted_when_a_removal_is_repeated():
-    """Else the repeated call would take one more node away, and nobody could say which."""
+    """Else the repeated call would take one more node away, and it would not be known which."""
     fault = ScaleFaults(TimedOut("lost"), done=True)
     fault.is_on = False
     with started(3, through=fault) as world:

@@ -217,7 +217,7 @@ def test_there_are_no_prices_and_no_atomic_growth():
         assert world.do(group.can_increase_atomically()) is False
         atomic: Any = world.do(group.atomic_increase_size(1, expected=1))
         assert atomic == NotImplementedByProvider(call="AtomicIncreaseSize")
-        price: Any = world.do(world.provider.node_price(None, AN_HOUR))  # type: ignore[arg-type]  # nobody looks at it
+        price: Any = world.do(world.provider.node_price(None, AN_HOUR))  # type: ignore[arg-type]  # it is not read
         assert price == NotImplementedByProvider(call="Pricing")
 
 

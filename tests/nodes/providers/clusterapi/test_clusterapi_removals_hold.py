@@ -29,7 +29,7 @@ def ref(number: int) -> NodeRef:
 
 
 class RemovalScenario:
-    """A deployment of five nodes; Cluster API acts only when it is told to."""
+    """A deployment of five nodes; Cluster API acts only when the test says so."""
 
     def __init__(self, world: CapiCluster, fault: ScaleFaults) -> None:
         self.world, self.fault = world, fault

@@ -36,7 +36,7 @@ def test_room_found_on_a_node_that_was_about_to_go_keeps_it():
 
 
 def test_a_booking_holds_its_node_and_not_the_one_beside_it():
-    """One of its four pods comes; the others stay booked where they were, and nobody goes from node to node."""
+    """One of its four pods comes; the others stay booked where they were, and none goes from node to node."""
     consuming = {"autoscaling.x-k8s.io/consume-provisioning-request": "r"}
     ended = served(
         {"loop": 2, "every": "10s"},

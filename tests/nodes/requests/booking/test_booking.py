@@ -94,7 +94,7 @@ class TestRoom:
         assert found.unbookable == {"default/r": 1}
 
     def test_booked_pods_count_singly_where_pods_are_spread(self):
-        """Three are booked on n0; with a skew of one nobody joins them, as n1 has room for one only."""
+        """Three are booked on n0; with a skew of one no pod joins them, as n1 has room for one only."""
         labels = {"app": "a"}
         spread: dict[str, Any] = {
             "topologySpreadConstraints": [

@@ -1,4 +1,4 @@
-"""The preconditions of taking a store out, read fresh before PD is told: enough others, all well, and room."""
+"""The preconditions of taking a store out, read fresh before PD is called: enough others, all well, and room."""
 
 from __future__ import annotations
 

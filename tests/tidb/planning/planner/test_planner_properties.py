@@ -127,7 +127,7 @@ def test_a_strategy_is_read_as_it_was_written(asked: Json):
 
 
 def at_rest(asked: Json, load: Any, *, groups: dict[str, int]) -> list[tuple[int, dict[str, int]]]:
-    """Sizes pass by pass until nothing changes; `load(own, groups)` is what the instances then tell."""
+    """Sizes pass by pass until nothing changes; `load(own, groups)` is what the instances then report."""
     own = 3
     history: list[tuple[int, dict[str, int]]] = [(own, groups)]
     for _ in range(PASSES):

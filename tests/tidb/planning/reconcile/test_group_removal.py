@@ -85,7 +85,7 @@ def test_an_empty_group_of_tikv_is_deleted_only_when_its_pods_are_known_to_be_go
 
 @pytest.mark.parametrize("change", [{"registered": 1}, {"offline": 1}])
 def test_stores_that_outlive_their_pods_are_left_to_the_drainer(change: dict[str, Any]):
-    """It empties what is left before the cluster is deleted; held here, nobody would ever do that."""
+    """It empties what is left before the cluster is deleted; held here, that would never happen."""
     fields = {"replicas": 0, "running": 0, "registered": 0, **change}
     assert kinds(decided(seen(group(**fields), status=LEFT_OUT_ONCE))) == [f"Remove {KEY}"]
 
@@ -167,7 +167,7 @@ def test_a_group_that_stays_for_lack_of_registration_does_not_hold_the_cluster_i
     assert kinds(decided(twice, own(5))) == [f"RaiseBase {OWN} 5"]
 
 
-# ---- types that nobody knows
+# ---- unknown types
 
 
 def test_an_unknown_type_makes_no_group_and_removes_none():

@@ -1,4 +1,4 @@
-"""What the planner is told of instances on their way and of changed sizes (docs/design/tidb.md 3.2, 3.5.4, 7); which
+"""What the planner receives of instances on their way and of changed sizes (docs/design/tidb.md 3.2, 3.5.4, 7); which
 nodes count."""
 
 from __future__ import annotations

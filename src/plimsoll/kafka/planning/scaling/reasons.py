@@ -291,7 +291,7 @@ def _format_move(mode: Mode, brokers: Sequence[int]) -> str:
 
 
 def _format_message(message: str) -> str:
-    """What Cruise Control said, without its full stop and never whole megabytes of it."""
+    """The message of Cruise Control, without its full stop and never whole megabytes of it."""
     trimmed = " ".join(message[: 2 * _LONGEST_MESSAGE].split())[:_LONGEST_MESSAGE].rstrip(".")
     return f" ({trimmed})" if trimmed else ""
 

@@ -226,7 +226,7 @@ class StepBuilder:
         self._actions.append(AutoRebalanceAction(kind=kind, mode=mode, brokers=brokers, spec=spec, reason=reason))
         self.explain(reason)
 
-    # ---- what is said
+    # ---- messages
 
     def explain(self, reason: Reason) -> None:
         if reason not in self._reasons:

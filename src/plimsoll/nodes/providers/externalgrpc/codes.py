@@ -48,7 +48,7 @@ _CODES: Final = {
     FailureKind.HELD: Code.FAILED_PRECONDITION,
     FailureKind.UNKNOWN: Code.DEADLINE_EXCEEDED,
 }
-# Servers in Go answer UNKNOWN for any error of theirs: they were there, and said no. UNAVAILABLE may come before the
+# Servers in Go answer UNKNOWN for any error of theirs: the server answered and refused. UNAVAILABLE may come before the
 # call was sent or after, which cannot be distinguished.
 _KINDS: Final = {
     Code.RESOURCE_EXHAUSTED: FailureKind.OUT_OF_RESOURCES,

@@ -1,4 +1,4 @@
-"""Revisions of sets: their hashes are a real cluster's, and only what nobody needs is forgotten."""
+"""Revisions of sets: their hashes are a real cluster's, and only what is unused is removed."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def deployment(
 
 @dataclass
 class ModelReplicaSet:
-    """A replica set and its pods. `told` is its status as it was last written."""
+    """A replica set and its pods. `reported` is its status as it was last written."""
 
     name: str
     template: int

@@ -95,7 +95,7 @@ def test_a_pod_that_comes_and_goes_in_one_instant_is_replaced_all_the_same():
     with world() as w:
         w.made(SETS, replica_set(replicas=1))
         for _ in range(200):
-            # Turn by turn, until the pod is there and nobody has seen it.
+            # Turn by turn, until the pod is there and no controller has seen it.
             w.run.run_until(_one_turn())
             if w.pods:
                 w.ask("DELETE", f"{PODS}/{w.pods[0]['metadata']['name']}")
@@ -191,7 +191,7 @@ def test_a_set_comes_to_rest_in_a_namespace_that_is_going():
         w.ask("DELETE", PODS.removesuffix("/pods"))
         for pod in w.pods:
             w.ask("DELETE", f"{PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
-        # It would try for ever, in no time at all, to make pods that nobody may make there any more.
+        # It would try for ever, in no time at all, to make pods that may no longer be made there.
         w.run.advance_by(10)
         assert w.pods == []
 

@@ -86,7 +86,7 @@ def test_any_set_comes_to_rest_with_one_new_pod_for_each_ordinal(
 
 
 def _next(pod: Pod, is_wanted: bool) -> str:
-    """A pod too many that failed is waited for, as in Kubernetes: somebody has to bring it back."""
+    """A pod too many that failed is waited for, as in Kubernetes: a person has to bring it back."""
     return "failed" if pod.status.phase == "Failed" and is_wanted else "ready"
 
 

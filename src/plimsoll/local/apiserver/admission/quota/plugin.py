@@ -108,13 +108,13 @@ class ResourceQuotas:
 
     async def _write_statuses(self, attempt: AdmissionAttributes, charged: list[tuple[Json, QuotaUsage]]) -> None:
         """A write that is not admitted after all, because a status write failed or was cancelled, is not charged."""
-        is_told = False
+        is_written = False
         try:
             for quota, usage in charged:
                 await self._write_status(quota, usage)
-            is_told = True
+            is_written = True
         finally:
-            if not is_told:
+            if not is_written:
                 self.release(attempt)
 
     async def _write_status(self, quota: Json, usage: QuotaUsage) -> None:
