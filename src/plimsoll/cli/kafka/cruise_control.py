@@ -154,7 +154,7 @@ async def _serve(
 
     from plimsoll.cli.kafka.executing import open_executor, open_journal
     from plimsoll.kafka.cruise_control.server.application import CruiseControlServer
-    from plimsoll.kafka.cruise_control.server.operations import Dependencies
+    from plimsoll.kafka.cruise_control.server.context import Dependencies
     from plimsoll.kafka.reporting.metrics import KafkaMetrics
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.runtime.entropy import SystemEntropy

@@ -15,7 +15,7 @@ from plimsoll.kafka.brokers.rates import OffsetSampler
 from plimsoll.kafka.brokers.source import LiveClusterSource
 from plimsoll.kafka.cruise_control.client.client import CruiseControlClient
 from plimsoll.kafka.cruise_control.server.application import CruiseControlServer
-from plimsoll.kafka.cruise_control.server.operations import Dependencies
+from plimsoll.kafka.cruise_control.server.context import Dependencies
 from plimsoll.kafka.executor.executor import Executor
 from plimsoll.kafka.model.executions import ExecutionOptions
 from plimsoll.kafka.model.settings import AnalyzerSettings

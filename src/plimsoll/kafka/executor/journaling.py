@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from plimsoll.core.errors import InvalidInput, PlimsollError
@@ -21,13 +20,16 @@ if TYPE_CHECKING:
 async def record_execution(
     journal: Journal | None, plan: Plan, execute: Callable[[], Awaitable[ExecutionOutcome]]
 ) -> ExecutionOutcome:
-    """Store the plan, execute it, and store its outcome, also if it was declined or refused, or failed."""
+    """Store the plan, execute it, and store its outcome, also if it was declined or refused, or failed.
+
+    The entry of an execution whose process ends stays open: a later process goes on with it.
+    """
     if journal is None:
         return await execute()
     entry = await journal.append(plan)
     try:
         outcome = await execute()
-    except (PlimsollError, asyncio.CancelledError) as error:
+    except PlimsollError as error:
         result, reason = _explain(error)
         outcomes = tuple(Outcome(action=action, result=result, reason=reason) for action in plan.actions)
         await journal.conclude(entry.number, outcomes)
@@ -36,13 +38,11 @@ async def record_execution(
     return outcome
 
 
-def _explain(error: BaseException) -> tuple[Result, Reason]:
+def _explain(error: PlimsollError) -> tuple[Result, Reason]:
     match error:
         case ExecutionRefused():
             return Result.HELD_BACK, error.reason
         case InvalidInput():
             return Result.HELD_BACK, Reason(code="NotStarted", message=str(error))
-        case PlimsollError():
-            return Result.FAILED, Reason(code="ExecutionFailed", message=str(error))
         case _:
-            return Result.FAILED, Reason(code="Interrupted", message="the process ended before the execution did")
+            return Result.FAILED, Reason(code="ExecutionFailed", message=str(error))

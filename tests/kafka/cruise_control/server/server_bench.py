@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kafka.cruise_control.server.application import CruiseControlServer
 from plimsoll.kafka.cruise_control.server.authentication import Authentication, User
-from plimsoll.kafka.cruise_control.server.operations import Dependencies
+from plimsoll.kafka.cruise_control.server.context import Dependencies
 from plimsoll.kafka.model.description import (
     BrokerCapacity,
     BrokerDescription,

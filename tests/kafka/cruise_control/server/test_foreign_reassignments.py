@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.kafka.brokers.source import describe_cluster
 from plimsoll.kafka.cruise_control.server.application import CruiseControlServer
 from plimsoll.kafka.cruise_control.server.authentication import Authentication
-from plimsoll.kafka.cruise_control.server.operations import Dependencies
+from plimsoll.kafka.cruise_control.server.context import Dependencies
 from plimsoll.kafka.model.settings import AnalyzerSettings
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.testing import run_virtual

@@ -20,10 +20,12 @@ from starlette.requests import Request
 from plimsoll.kafka.cruise_control.server import state_bodies, text
 from plimsoll.kafka.cruise_control.server.authentication import Authentication, Denied, User, authorize
 from plimsoll.kafka.cruise_control.server.bodies import VERSION
+from plimsoll.kafka.cruise_control.server.context import Dependencies, ServerContext
 from plimsoll.kafka.cruise_control.server.endpoints import ENDPOINTS, NAMES, Endpoint
 from plimsoll.kafka.cruise_control.server.errors import RequestRefused
-from plimsoll.kafka.cruise_control.server.operations import Dependencies, Operations, check_parameters
+from plimsoll.kafka.cruise_control.server.operations import Operations, check_parameters
 from plimsoll.kafka.cruise_control.server.parameters import parse_parameters, wants_json
+from plimsoll.kafka.cruise_control.server.rebalances import Rebalances
 from plimsoll.kafka.cruise_control.server.tasks import UserTask, UserTasks
 from plimsoll.web.responses import PROMETHEUS_TEXT, PageResponse
 
@@ -66,7 +68,9 @@ class CruiseControlServer:
         self._max_block_time_s = max_block_time_s
         self._tasks = UserTasks(dependencies.clock, entropy)
         self._work: set[asyncio.Task[Any]] = set()
-        self._operations = Operations(dependencies, self._tasks, self._spawn)
+        self._context = ServerContext(dependencies, self._spawn)
+        self._rebalances = Rebalances(self._context, self._tasks)
+        self._operations = Operations(self._context, self._tasks, self._rebalances)
 
     async def __aenter__(self) -> Self:
         return self
@@ -89,12 +93,12 @@ class CruiseControlServer:
 
         `unfinished`: its id, where it is known. Then the first request finds its task.
         """
-        task = self._operations.restore(unfinished) if unfinished else None
-        self._spawn(self._operations.resume(task))
+        task = self._rebalances.restore(unfinished) if unfinished else None
+        self._spawn(self._rebalances.resume(task))
 
     def change_settings(self, settings: AnalyzerSettings) -> None:
         """Use other goals and limits from the next request on."""
-        self._operations.dependencies = replace(self._operations.dependencies, settings=settings)
+        self._context.dependencies = replace(self._context.dependencies, settings=settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._respond(Request(scope, receive))

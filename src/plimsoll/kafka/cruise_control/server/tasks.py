@@ -11,7 +11,9 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from plimsoll.core.values import Value
 from plimsoll.kafka.cruise_control.server.endpoints import EndpointType
@@ -56,6 +58,11 @@ class Answer(Value):
     status: int
     body: bytes
     text: str
+
+
+def build_answer(body: dict[str, Any], plain: str) -> Answer:
+    """The answer of success."""
+    return Answer(status=int(HTTPStatus.OK), body=msgspec.json.encode(body), text=plain)
 
 
 class Step(Value):

@@ -1,0 +1,298 @@
+"""Plans and executions behind the endpoints: one execution runs at a time, and outlives its request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import structlog
+
+from plimsoll.core.errors import PlimsollError, Unreachable
+from plimsoll.kafka.cruise_control.server import bodies, text
+from plimsoll.kafka.cruise_control.server.endpoints import ENDPOINTS
+from plimsoll.kafka.cruise_control.server.errors import ILLEGAL_STATE, OperationFailed
+from plimsoll.kafka.cruise_control.server.parameters import Parameters
+from plimsoll.kafka.cruise_control.server.tasks import build_answer
+from plimsoll.kafka.executor.journaling import record_execution
+from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, ExecutorState
+from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
+from plimsoll.kafka.model.requests import Mode, RebalanceRequest
+from plimsoll.kafka.planning.goal_list import resolve_goals
+from plimsoll.kafka.planning.optimizer import optimize
+from plimsoll.kafka.planning.refusals import write_cruise_control_error
+from plimsoll.kafka.planning.scope import NO_BROKER_ANSWERED
+from plimsoll.kafka.reporting.journal_plans import build_plan
+
+if TYPE_CHECKING:
+    from plimsoll.kafka.cruise_control.server.context import ServerContext
+    from plimsoll.kafka.cruise_control.server.tasks import UserTask, UserTasks
+    from plimsoll.kafka.model.cluster import ClusterModel
+    from plimsoll.kafka.model.executions import ExecutionProgress
+    from plimsoll.kafka.model.settings import AnalyzerSettings
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_PROPOSALS_KEPT_S: Final = 900.0
+_RECENTLY_REMOVED_S: Final = 14 * 86_400.0
+_AGAIN_S: Final = 10.0
+"""How often an execution that cannot be resumed or stopped is tried again."""
+MODES: Final = {
+    "REBALANCE": Mode.FULL,
+    "PROPOSALS": Mode.FULL,
+    "ADD_BROKER": Mode.ADD_BROKERS,
+    "REMOVE_BROKER": Mode.REMOVE_BROKERS,
+    "DEMOTE_BROKER": Mode.DEMOTE_BROKERS,
+    "FIX_OFFLINE_REPLICAS": Mode.FIX_OFFLINE_REPLICAS,
+    "REMOVE_DISKS": Mode.REMOVE_DISKS,
+}
+
+
+@dataclass(slots=True)
+class Rebalances:
+    """Plans, and executes one plan at a time."""
+
+    context: ServerContext
+    tasks: UserTasks
+    triggered_by: str = ""
+    """The reason, client and date of the last execution."""
+    _executing: UserTask | None = None
+    _removed: dict[int, float] = field(default_factory=dict)
+    _cached: tuple[float, tuple[object, ...], OptimizationResult] | None = None
+
+    @property
+    def score(self) -> float:
+        """The balancedness before the last default plan; 100 if there is none."""
+        return self._cached[2].balancedness_before if self._cached is not None else 100.0
+
+    async def plan(self, task: UserTask) -> None:
+        """Answer with a plan; execute it if the request says so."""
+        parameters = task.parameters
+        executes = task.endpoint.defaults_to_dry_run and not parameters.get("dryrun", default=True)
+        request = self._build_request(task)
+        _check_request(request, self.context.dependencies.settings)
+        if executes:
+            await self._reserve(task)
+        result = await self._find_plan(task, request)
+        body = bodies.build_optimization(result, verbose=parameters.get("verbose", default=False))
+        answer = build_answer(body, text.render_optimization(body))
+        if not executes or not result.proposals:
+            self.release(task)
+            task.finish(answer, at_s=self.context.read_clock_s(), is_executing=False)
+            return
+        task.finish(answer, at_s=self.context.read_clock_s(), is_executing=True)
+        self.context.spawn(self._execute(task, request, result))
+
+    async def _find_plan(self, task: UserTask, request: RebalanceRequest) -> OptimizationResult:
+        is_default = request == RebalanceRequest() and not task.parameters.get("ignore_proposal_cache", default=False)
+        model = await self.context.read_model(task)
+        identity = _identify(model)
+        if is_default and self._cached is not None:
+            computed_at_s, seen, cached = self._cached
+            if seen == identity and self.context.read_clock_s() - computed_at_s < _PROPOSALS_KEPT_S:
+                return cached
+        goals = resolve_goals(request, self.context.dependencies.settings)
+        for goal in goals if not isinstance(goals, Refusal) else ():
+            self.context.step(task, f"OPTIMIZING {goal}", f"Optimizing goal {goal}")
+        result: OptimizationResult | Refusal = await self.context.dependencies.run_blocking(
+            lambda: optimize(model, request, self.context.dependencies.settings)
+        )
+        if isinstance(result, Refusal):
+            if result.reason.code == NO_BROKER_ANSWERED:
+                raise Unreachable(str(result.reason))
+            raise OperationFailed(write_cruise_control_error(result))
+        if self.context.dependencies.metrics is not None:
+            self.context.dependencies.metrics.record_plan(result)
+        if is_default:
+            self._cached = (self.context.read_clock_s(), identity, result)
+        return result
+
+    def _build_request(self, task: UserTask) -> RebalanceRequest:
+        parameters = task.parameters
+        removed: tuple[int, ...] = ()
+        if parameters.get("exclude_recently_removed_brokers", default=False):
+            removed = tuple(sorted(self.list_removed()))
+        return RebalanceRequest(
+            mode=MODES[task.endpoint.name],
+            brokers=parameters.get("brokerid", default=()),
+            log_dirs=parameters.get("brokerid_and_logdirs", default=()),
+            goals=parameters.get("goals", default=()),
+            skip_hard_goal_check=parameters.get("skip_hard_goal_check", default=False),
+            excluded_topics=parameters.get("excluded_topics", default=""),
+            destination_brokers=parameters.get("destination_broker_ids", default=()),
+            excluded_for_replicas=removed,
+            rebalance_disk=parameters.get("rebalance_disk", default=False),
+            relief=parameters.get_optional("relief"),
+        )
+
+    async def _reserve(self, task: UserTask) -> None:
+        """Make sure that this task is the only one that executes."""
+        executor = self.context.dependencies.executor
+        if self._is_busy() and task.parameters.get("stop_ongoing_execution", default=False):
+            self.context.step(task, "STOPPING_ONGOING_EXECUTION", "Stopping the ongoing execution.")
+            await executor.stop()
+            while executor.get_progress().state is not ExecutorState.NO_TASK_IN_PROGRESS:
+                await self.context.dependencies.clock.sleep(1.0)
+        if self._is_busy():
+            raise OperationFailed(
+                f"{ILLEGAL_STATE}: Cannot start a new execution while there is an ongoing execution. "
+                "Please use stop_ongoing_execution=true to stop ongoing execution and start a new one."
+            )
+        self._executing = task
+
+    def _is_busy(self) -> bool:
+        return (
+            self._executing is not None
+            or self.context.dependencies.executor.get_progress().state is not ExecutorState.NO_TASK_IN_PROGRESS
+        )
+
+    def release(self, task: UserTask) -> None:
+        """Let another task execute."""
+        if self._executing is task:
+            self._executing = None
+
+    async def _execute(self, task: UserTask, request: RebalanceRequest, result: OptimizationResult) -> None:
+        options = _build_options(task.parameters, self.context.dependencies.execution)
+        reason = task.parameters.get("reason", default="") or "No reason provided"
+        date = self.context.dependencies.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.triggered_by = f"{reason} (Client: {task.client}, Date: {date})"
+        succeeded = False
+        plan = build_plan(result, at=self.context.dependencies.clock.now())
+        executor = self.context.dependencies.executor
+        try:
+            outcome = await record_execution(
+                self.context.dependencies.journal,
+                plan,
+                lambda: executor.execute(task.id, result.proposals, options, reason=reason),
+            )
+            succeeded = outcome.end is ExecutionEnd.COMPLETED and not result.kept_on_leaving
+            if succeeded and request.mode is Mode.REMOVE_BROKERS:
+                self._removed |= dict.fromkeys(request.brokers, self.context.read_clock_s())
+        except PlimsollError as error:
+            log.warning("cruise_control.execution_failed", task=task.id, problem=str(error))
+        finally:
+            self.release(task)
+            task.conclude(at_s=self.context.read_clock_s(), succeeded=succeeded)
+        if not succeeded:
+            await self._settle()
+
+    def restore(self, task_id: str) -> UserTask:
+        """The task of an execution that an earlier process has not finished."""
+        return self.tasks.restore(task_id, ENDPOINTS["POST", "rebalance"], Parameters({}))
+
+    async def resume(self, task: UserTask | None) -> None:
+        """Go on with an execution of an earlier process until it has ended. None: it is not known whether there is one.
+
+        What fails is tried again: the brokers may be away.
+        """
+        executor = self.context.dependencies.executor
+        while True:
+            try:
+                if task is None and (task_id := await executor.find_unfinished()):
+                    task = self.restore(task_id)
+                if task is None:
+                    await executor.resume()
+                    return
+                await self._resume(task)
+                task = None
+            except PlimsollError as error:
+                log.warning("cruise_control.resume_failed", problem=str(error))
+            await self.context.dependencies.clock.sleep(_AGAIN_S)
+
+    async def _resume(self, task: UserTask) -> None:
+        self._executing = task
+        succeeded = False
+        try:
+            outcome = await self.context.dependencies.executor.resume()
+            succeeded = outcome is not None and outcome.end is ExecutionEnd.COMPLETED
+        finally:
+            self.release(task)
+            task.conclude(at_s=self.context.read_clock_s(), succeeded=succeeded)
+
+    async def _settle(self) -> None:
+        """Stop what a failed execution left under way: its task has ended, and no other can start before."""
+        executor = self.context.dependencies.executor
+        while True:
+            try:
+                if not await executor.find_unfinished():
+                    return
+                await executor.stop()
+            except PlimsollError as error:
+                log.warning("cruise_control.settle_failed", problem=str(error))
+            await self.context.dependencies.clock.sleep(_AGAIN_S)
+
+    async def stop(self, *, cancel_foreign: bool) -> None:
+        """Stopping takes until everything is rolled back; the request does not wait for it."""
+        try:
+            await self.context.dependencies.executor.stop(cancel_foreign=cancel_foreign)
+        except PlimsollError as error:
+            log.warning("cruise_control.stop_failed", problem=str(error))
+
+    def get_progress(self) -> ExecutionProgress:
+        """The progress of the executor. An execution that is about to start is one."""
+        progress = self.context.dependencies.executor.get_progress()
+        if progress.state is ExecutorState.NO_TASK_IN_PROGRESS and self._executing is not None:
+            return msgspec.structs.replace(
+                progress, state=ExecutorState.STARTING_EXECUTION, execution_id=self._executing.id
+            )
+        return progress
+
+    def list_removed(self) -> list[int]:
+        """The brokers that were removed lately."""
+        now_s = self.context.read_clock_s()
+        return [broker for broker, at_s in self._removed.items() if now_s - at_s < _RECENTLY_REMOVED_S]
+
+
+def _identify(model: ClusterModel) -> tuple[object, ...]:
+    """What a plan must not be older than. Sizes and rates change all the time, and a plan survives that."""
+    brokers = tuple(
+        (
+            broker.id,
+            broker.rack,
+            broker.is_registered,
+            broker.is_fenced,
+            broker.capacity,
+            None
+            if broker.log_dirs is None
+            else tuple((log_dir.path, log_dir.is_online, log_dir.is_cordoned) for log_dir in broker.log_dirs),
+        )
+        for broker in model.brokers
+    )
+    columns = (
+        model.topic_of,
+        model.numbers,
+        model.offsets,
+        model.broker_of,
+        model.leader,
+        model.in_sync,
+        model.offline,
+        model.reassigning,
+        model.removing,
+    )
+    return (brokers, model.topics, *(column.tobytes() for column in columns))
+
+
+def _check_request(request: RebalanceRequest, settings: AnalyzerSettings) -> None:
+    """Refuse unknown and missing goals before the cluster is read."""
+    goals = resolve_goals(request, settings)
+    if isinstance(goals, Refusal):
+        raise OperationFailed(write_cruise_control_error(goals))
+
+
+def _build_options(parameters: Parameters, defaults: ExecutionOptions) -> ExecutionOptions:
+    given: dict[str, Any] = {}
+    for name in (
+        "concurrent_partition_movements_per_broker",
+        "max_partition_movements_in_cluster",
+        "concurrent_intra_broker_partition_movements",
+        "concurrent_leader_movements",
+        "broker_concurrent_leader_movements",
+        "replica_movement_strategies",
+    ):
+        if (value := parameters.get_optional(name)) is not None:
+            given[name] = value
+    if throttle := parameters.get("replication_throttle", default=0):
+        given["replication_throttle"] = throttle
+    if interval_ms := parameters.get("execution_progress_check_interval_ms", default=0):
+        given["progress_check_interval_s"] = min(3600.0, interval_ms / 1000)
+    return msgspec.structs.replace(defaults, **given)
