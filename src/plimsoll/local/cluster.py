@@ -87,7 +87,7 @@ class ClusterSettings(Value, frozen=True):
 class LocalCluster:
     """Made before its informers run. `scheduler` is there in any case, `tidb` if TiDB is simulated, `kafka` with Kafka.
 
-    `kafka_clusters` are those of an earlier process: brokers do not end with it.
+    `kafka_clusters` live longer than the process, as brokers do. Without them clusters are stored in ConfigMaps.
 
     What is owned by an object of `spared_owners` (uids) is not collected though that owner is not there: scenarios have
     pods of controllers that are not in the scenario.
@@ -120,9 +120,7 @@ class LocalCluster:
             writes=settings.writes_heartbeats,
         )
         self.tidb = SimulatedTidb(parts) if settings.plays_tidb else None
-        self.kafka = (
-            SimulatedBrokerPods(parts, kafka_clusters or SimulatedClusters(clock)) if settings.plays_kafka else None
-        )
+        self.kafka = self._build_broker_pods(kafka_clusters, clock) if settings.plays_kafka else None
         self._parts = [*self._build_controller_services(), *self._build_node_services(), *self._build_cloud_services()]
         if self.tidb is not None:
             self._parts += self.tidb.build_services()
@@ -140,6 +138,9 @@ class LocalCluster:
         garbage = build_garbage_collector_services(self.components, spared_owners=self._spared_owners)
         sets = build_replica_set_services(self.components, patience_s=self._settings.patience_s)
         return [*made, *sets, *garbage, *build_pod_gc_services(self.components, self._settings.pod_collection)]
+
+    def _build_broker_pods(self, clusters: SimulatedClusters | None, clock: Clock) -> SimulatedBrokerPods:
+        return SimulatedBrokerPods(self.components, clusters or SimulatedClusters(clock), keeps_state=clusters is None)
 
     def _build_node_services(self) -> list[Service]:
         if self._settings.plays_nodes:

@@ -33,11 +33,15 @@ KEY = Key(NAMESPACE, "c")
 
 
 class LocalKafkaCluster(LocalClusterHarness):
-    """With a node per zone, of 16 cores, in the namespace `kafka`. `clusters` survives `kill` and `start`."""
+    """With a node per zone, of 16 cores, in the namespace `kafka`.
 
-    def __init__(self, *, topics: Mapping[Key, tuple[TopicSeed, ...]] | None = None) -> None:
+    `clusters` survives `kill` and `start`; with `keeps_state` a process has its own, and finds what was stored.
+    """
+
+    def __init__(self, *, topics: Mapping[Key, tuple[TopicSeed, ...]] | None = None, keeps_state: bool = False) -> None:
         super().__init__(self._build_parts, kinds=OUR_KINDS)
         self.clusters = SimulatedClusters(self.run.clock, topics=topics)
+        self._keeps_state = keeps_state
 
     def __enter__(self) -> Self:
         self.run.__enter__()
@@ -56,10 +60,13 @@ class LocalKafkaCluster(LocalClusterHarness):
         kubelet = Kubelet(
             components.build_component("kubelet", manager=KUBELET), settings=KubeletSettings(selector=""), writes=False
         )
+        if self._keeps_state:
+            self.clusters = SimulatedClusters(self.run.clock)
+        brokers = SimulatedBrokerPods(components, self.clusters, keeps_state=self._keeps_state)
         return [
             Service(name="kubelet", run=kubelet.pods.controller.run),
             scheduler.build_service(),
-            *SimulatedBrokerPods(components, self.clusters).list_services(),
+            *brokers.list_services(),
         ]
 
     def add_node(self, name: str, *, zone: str) -> None:

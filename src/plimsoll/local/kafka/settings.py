@@ -54,6 +54,14 @@ class DynamicSettings:
     def remove(self, kind: str, name: str) -> None:
         self._values.pop((kind, name), None)
 
+    def list_all(self) -> list[tuple[str, str, dict[str, str]]]:
+        """Type, name and values of every resource."""
+        return [(kind, name, dict(values)) for (kind, name), values in sorted(self._values.items())]
+
+    def restore(self, kind: str, name: str, values: dict[str, str]) -> None:
+        """Set what was stored, without checks."""
+        self._values[kind, name] = dict(values)
+
     def change(self, kind: str, name: str, changes: Sequence[SettingChange]) -> ItemError | None:
         """All changes of one resource, or none of them."""
         values = self.read(kind, name)

@@ -17,11 +17,13 @@ from uuid import UUID
 import structlog
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.controller.controller import Controller, Done
+from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key
 from plimsoll.kube.informer.events import Key
 from plimsoll.local.kafka.answers import RequestRefused
 from plimsoll.local.kafka.cluster import SimulatedKafka
+from plimsoll.local.kafka.snapshot_store import SnapshotStore
+from plimsoll.local.kafka.snapshots import Snapshot, restore_state
 from plimsoll.local.kafka.topic_seeds import TOPICS_ANNOTATION, parse_topic_seeds
 from plimsoll.local.kafka.topology import KafkaTopology
 from plimsoll.runtime.supervisor import Service
@@ -38,18 +40,37 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 NAME: Final = "simulated-kafka"
+_STORE_EVERY_S: Final = 10.0
+"""How soon changes that came from requests are stored."""
 
 
 @dataclass(slots=True)
 class _Cluster:
     uid: str
     kafka: SimulatedKafka
+    is_new: bool = True
+    """What an earlier process stored was not looked for yet."""
     seeded: set[str] = field(default_factory=set)
     """Topics that were created once. One that a user deletes does not come back."""
     is_complete: bool = False
     """All brokers that the specs asked for have run at once."""
     problem: str = ""
     """What is wrong with its topics, as it was logged last."""
+
+    def build_snapshot(self) -> Snapshot:
+        state = self.kafka.catch_up()
+        return Snapshot(
+            uid=self.uid,
+            brokers=list(state.brokers.values()),
+            topics=list(state.topics.values()),
+            settings=state.settings.list_all(),
+            seeded=sorted(self.seeded),
+            is_complete=self.is_complete,
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        restore_state(self.kafka.state, snapshot)
+        self.seeded, self.is_complete = set(snapshot.seeded), snapshot.is_complete
 
 
 class SimulatedClusters:
@@ -88,11 +109,16 @@ class SimulatedClusters:
 
 
 class SimulatedBrokerPods:
-    """The brokers of all clusters. Made before the informers run."""
+    """The brokers of all clusters. Made before the informers run.
 
-    def __init__(self, components: Components, clusters: SimulatedClusters) -> None:
+    `keeps_state`: clusters are stored in ConfigMaps, and a later process goes on with them. Without it they live as
+    long as `clusters`.
+    """
+
+    def __init__(self, components: Components, clusters: SimulatedClusters, *, keeps_state: bool = False) -> None:
         component = components.build_component(NAME, manager=NAME)
         self.clusters = clusters
+        self._store = SnapshotStore(component.client) if keeps_state else None
         self.topology = KafkaTopology(component.informers)
         self.controller: Controller[Key] = Controller(
             NAME,
@@ -109,12 +135,33 @@ class SimulatedBrokerPods:
     def list_services(self) -> list[Service]:
         return [Service(name=self.controller.name, run=self.controller.run)]
 
-    async def reconcile(self, key: Key) -> Done:
+    async def reconcile(self, key: Key) -> Done | Again:
         uid = self.topology.find_uid(key)
         if not uid:
             self.clusters.remove(key)
             return Done()
         cluster = self.clusters.open(key, uid)
+        if self._store is not None and cluster.is_new:
+            await self._restore(self._store, key, cluster)
+        cluster.is_new = False
+        self._follow_pods(key, cluster)
+        if self._store is None:
+            return Done()
+        kafka = self.topology.find_kafka(key)
+        if kafka is not None:
+            await self._store.write(key, kafka, cluster.build_snapshot())
+        return Again(after_s=_STORE_EVERY_S)
+
+    async def _restore(self, store: SnapshotStore, key: Key, cluster: _Cluster) -> None:
+        snapshot = await store.read(key)
+        if snapshot is None or snapshot.uid != cluster.uid:
+            return
+        try:
+            cluster.restore(snapshot)
+        except InvalidInput as error:
+            log.warning("simulated_kafka.unreadable", kafka=str(key), error=str(error))
+
+    def _follow_pods(self, key: Key, cluster: _Cluster) -> None:
         pods = self.topology.list_broker_pods(key)
         ready = {broker.id: broker for broker in pods if broker.is_ready}
         for broker in ready.values():
@@ -125,7 +172,6 @@ class SimulatedBrokerPods:
         cluster.is_complete |= bool(ready) and len(ready) >= self.topology.count_desired_brokers(key)
         if cluster.is_complete:
             self._create_topics(key, cluster)
-        return Done()
 
     def _run_broker(self, key: Key, kafka: SimulatedKafka, broker: BrokerPod) -> None:
         state = kafka.catch_up()

@@ -11,7 +11,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.local.kafka.partitions import ReplicaLog
+from plimsoll.local.kafka.partitions import (
+    ReplicaLog,
+    SimulatedPartition,
+)
 from plimsoll.local.kafka.replication import DISK, NETWORK, THROTTLE, Fetch, share_rates
 from plimsoll.local.kafka.settings import (
     ALL,
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plimsoll.local.kafka.brokers import SimulatedBroker, SimulatedLogDir
-    from plimsoll.local.kafka.partitions import SimulatedPartition
 
 _WHOLE_BYTE: Final = 0.5
 """A replica that lacks less than this is in sync: rates are fractions."""
