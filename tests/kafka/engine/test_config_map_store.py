@@ -181,6 +181,7 @@ def test_a_shorter_plan_after_a_longer_one_is_read_as_it_is(world: World, monkey
     record = world.do(world.build_store().read())
     assert record is not None
     assert record.plan == build_plan(2, execution_id="e2")
+    assert world.list_names() == ["c-execution", "c-execution-plan-0"]
 
 
 def test_the_same_state_is_written_once(world: World):

@@ -90,6 +90,7 @@ def test_a_real_run_moves_to_the_end():
         client = await bench.find()
         proposed = await request(client, ADD, is_dry_run=False)
         await bench.clock.sleep(3.0)
+        assert bench.engines.list_progress()["ns", "c"].execution_id == proposed.session_id
         state = await read_state(client)
         assert state.state == "INTER_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS"
         assert state.triggered_task_id == proposed.session_id

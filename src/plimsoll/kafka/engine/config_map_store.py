@@ -98,11 +98,17 @@ class ConfigMapExecutionStore:
                 f"at most {MAX_PARTS * PART_BYTES} can be recorded: move fewer brokers at a time"
             )
         self._existing, self._plan_parts = max(self._existing, len(pieces)), len(pieces)
-        for number, piece in enumerate(pieces):
-            try:
+        try:
+            for number, piece in enumerate(pieces):
                 await self._put(self._name_part(number), {_PLAN: piece}, {})
-            except ApiCallFailed as error:
-                raise RecordUnusable(f"the plan cannot be recorded: {error}") from error
+            await self._delete_further(len(pieces))
+        except ApiCallFailed as error:
+            raise RecordUnusable(f"the plan cannot be recorded: {error}") from error
+
+    async def _delete_further(self, number: int) -> None:
+        """Parts of a plan that was written and never begun: the process ended between the two."""
+        while number < MAX_PARTS and await self._delete(self._name_part(number)):
+            number += 1
 
     async def write_state(self, state: RecordedState) -> None:
         if state == self._written:
@@ -119,7 +125,7 @@ class ConfigMapExecutionStore:
             await self._retry_write(lambda: self._delete(self._name_part(self._existing - 1)))
             self._existing -= 1
 
-    async def _retry_write(self, write: Callable[[], Awaitable[None]]) -> None:
+    async def _retry_write(self, write: Callable[[], Awaitable[object]]) -> None:
         """Write, and write again."""
         attempt = 0
         while True:
@@ -157,11 +163,13 @@ class ConfigMapExecutionStore:
             body = {**content, "metadata": {**self._metadata, "name": name, "namespace": self._namespace}}
             await self._client.create(ConfigMap, body, namespace=self._namespace)
 
-    async def _delete(self, name: str) -> None:
+    async def _delete(self, name: str) -> bool:
+        """False: it did not exist."""
         try:
             await self._client.delete(ConfigMap, name, namespace=self._namespace)
         except NotFound:
-            return
+            return False
+        return True
 
 
 def _build_metadata(kafka: Kafka) -> dict[str, Any]:

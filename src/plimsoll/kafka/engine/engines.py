@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.engine.engine import EngineDependencies
     from plimsoll.kafka.executor.record import ExecutionStore
     from plimsoll.kafka.model.description import BrokerCapacity
+    from plimsoll.kafka.model.executions import ExecutionProgress
     from plimsoll.objects.api.kafka import Kafka
 
     OpenStore = Callable[[Kafka], ExecutionStore]
@@ -92,6 +93,10 @@ class BrokerConnections:
             await self._close(key)
         self._locks.pop(key, None)
 
+    def list_engines(self) -> list[tuple[tuple[str, str], Engine]]:
+        """The running engines, by namespace and name of their Kafkas."""
+        return [(key, entry.engine) for key, entry in sorted(self._entries.items()) if entry.engine is not None]
+
     async def close(self) -> None:
         """Close everything: the process ends, or another one leads."""
         for namespace, name in tuple(self._entries):
@@ -142,8 +147,9 @@ class Engines:
         self._configured[kafka.metadata.uid] = (capacities, settings)
         (await self.start(kafka)).configure(capacities, settings)
 
-    async def close_cluster(self, namespace: str, name: str) -> None:
-        await self.connections.close_cluster(namespace, name)
+    def list_progress(self) -> dict[tuple[str, str], ExecutionProgress]:
+        """Where each engine stands, by namespace and name of its Kafka."""
+        return {key: engine.get_progress() for key, engine in self.connections.list_engines()}
 
     def _build(self, kafka: Kafka, admin: KafkaAdmin) -> Engine:
         async def read_guard() -> ActionGuard:
