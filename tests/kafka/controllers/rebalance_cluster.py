@@ -16,6 +16,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from plimsoll.journal.entries import Query
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kafka.controllers.rebalance_reconciler import (
     FailedRebalance,
@@ -37,6 +38,7 @@ from plimsoll.kafka.wire.rebalance_specs import write_rebalance_spec
 from plimsoll.kube.client import Client
 from plimsoll.kube.recorder import EventRecorder
 from plimsoll.kube.requests.options import ClientSettings
+from plimsoll.local.apiserver.http_types import Request as HttpRequest
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.meta import format_time
@@ -44,13 +46,14 @@ from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.kafka.cruise_control.client.recorded import read_recorded
 from tests.kafka.definitions.builders import DEFINITIONS, NAMESPACE, list_our_definitions
-from tests.local.apiserver.builders import ADMIN, MERGE, ApiServerHarness
+from tests.local.apiserver.builders import ADMIN, JSON, MERGE, ApiServerHarness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.selectors import LabelSelector
+    from plimsoll.journal.entries import Entry
     from plimsoll.kafka.model.rebalances import RebalanceAnswer, RebalanceSpec, RebalanceTaskAnswer
     from plimsoll.kafka.reporting.rebalance_reporter import RebalanceResult
     from plimsoll.kube.transport import Request, Response, Transport
@@ -244,9 +247,9 @@ class RebalanceCluster(ApiServerHarness):
         self.writes: list[tuple[str, str]] = []
         self.results: tuple[RebalanceResult | FailedRebalance, ...] = ()
         self.through = through
+        self.wraps_cruise_control = True
         self.selector = selector
         self.guard: ActionGuard | None = None
-        self.before_write: Callable[[], None] = lambda: None
         self._definitions = list_our_definitions() if definitions is None else list(definitions)
 
     def __enter__(self) -> Self:
@@ -305,6 +308,13 @@ class RebalanceCluster(ApiServerHarness):
         reply = self.ask("PATCH", url, body, content=MERGE)
         assert reply.status == 200, reply
 
+    async def patch_later(self, patch: Json, name: str = "r") -> None:
+        """As `edit`, from inside a pass."""
+        headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": MERGE, "Accept": JSON}
+        url = f"{KAFKA}/kafkarebalances/{name}"
+        request = HttpRequest.build("PATCH", url, headers=headers, body=json.dumps(patch).encode())
+        assert (await self.application.handle(request)).status == 200
+
     def delete(self, name: str = "r") -> None:
         assert self.ask("DELETE", f"{KAFKA}/kafkarebalances/{name}").status == 200
 
@@ -338,7 +348,8 @@ class RebalanceCluster(ApiServerHarness):
         )
         recorder = EventRecorder(events, source, clock=clock, entropy=SeededEntropy("names"))
         reporter = RebalanceReporter(recorder=recorder, journal=self.journal)
-        controls = _Controls(self.through(self.cruise_control))
+        port = self.through(self.cruise_control) if self.wraps_cruise_control else self.cruise_control
+        controls = _Controls(port)
         dependencies = RebalanceDependencies(
             client=client, clock=clock, cruise_controls=controls, reporter=reporter, selector=self.selector
         )
@@ -408,6 +419,10 @@ class RebalanceCluster(ApiServerHarness):
         assert found is not None
         loads: Json = json.loads(found["data"]["brokerLoad.json"])
         return loads
+
+    def entries(self) -> list[Entry]:
+        """The journal, the oldest entry first."""
+        return list(reversed(self.run.run_until(self.journal.list_entries(Query()))))
 
     def events(self) -> list[str]:
         return [event["reason"] for event in self.ask("GET", f"/api/v1/namespaces/{NAMESPACE}/events").body["items"]]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.kafka.model.rebalances import RebalanceRefused
+from plimsoll.kafka.reporting.rebalance_reporter import RebalanceResult
 from tests.kafka.controllers.rebalance_cluster import PROPOSAL, RebalanceCluster
 from tests.kafka.definitions.builders import list_our_definitions, list_strimzi_definitions
 
@@ -185,6 +186,7 @@ def test_k26_an_unreachable_cruise_control_is_waited_for(world: RebalanceCluster
     world.reconcile()
     assert (world.state(), world.reason()) == ("NotReady", "CruiseControlRetriableConnectionException")
     (result,) = world.results
+    assert isinstance(result, RebalanceResult)
     assert result.retry_after_s == 30
     world.reconcile(2)
     assert (world.state(), world.writes) == ("NotReady", [])
