@@ -244,7 +244,8 @@ class _Reconcile:
         if not must_see and not (is_useful and is_up):
             return
         try:
-            decision.snapshot = await self._dependencies.brokers.observe(self._kafka)
+            leaving = (*assignment.removed_brokers, *assignment.used_to_be_brokers)
+            decision.snapshot = await self._dependencies.brokers.observe(self._kafka, leaving=leaving)
         except (KafkaUnavailable, KafkaRefused) as error:
             if must_see and not self._is_annotated(SKIP_SCALE_DOWN_CHECK_ANNOTATION):
                 raise

@@ -1,0 +1,162 @@
+"""Puts the Kafka operator together: connections to brokers, engines, reconcilers and controllers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.journal.last_plans_config_map import LastPlansWriter
+from plimsoll.kafka.controllers.cluster_reconciler import ClusterDependencies, ClusterReconciler
+from plimsoll.kafka.controllers.kafka_controllers import KafkaControllers
+from plimsoll.kafka.controllers.pod_set_controller import PodSetController
+from plimsoll.kafka.controllers.rebalance_reconciler import RebalanceDependencies, RebalanceReconciler
+from plimsoll.kafka.cruise_control.client.access import CruiseControlAccess
+from plimsoll.kafka.engine.broker_view import ConnectedBrokerView
+from plimsoll.kafka.engine.engine import EngineDependencies, run_in_thread
+from plimsoll.kafka.engine.engines import BrokerConnections, Engines
+from plimsoll.kafka.reporting.cluster_reporter import ClusterReporter
+from plimsoll.kafka.reporting.rebalance_reporter import RebalanceReporter
+from plimsoll.kafka.settings import LAST_PLANS_MAP, KafkaMode, KafkaSettings, RebalanceEngine
+from plimsoll.kafka.wire.names import PAUSE_ANNOTATION
+from plimsoll.kube.secret_tls import ClusterSecrets
+from plimsoll.operator.pause import ActionGuard, pause_in, read_pause
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.journal.ports import Journal
+    from plimsoll.kafka.brokers.ports import BrokerConnector
+    from plimsoll.kafka.engine.engines import OpenStore
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.informer.factory import SharedInformerFactory
+    from plimsoll.kube.recorder import EventRecorder
+    from plimsoll.objects.api.kafka import Kafka
+    from plimsoll.runtime.supervisor import Service
+    from plimsoll.web.client import HttpClient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorDependencies:
+    """What the operator is made from. `recorder`, `journal` None: nothing is reported there."""
+
+    client: Client
+    clock: Clock
+    entropy: Entropy
+    connector: BrokerConnector
+    open_store: OpenStore
+    settings: KafkaSettings
+    web: HttpClient
+    """To the Cruise Controls of clusters."""
+    recorder: EventRecorder | None = None
+    journal: Journal | None = None
+    keeps_last_plans: bool = True
+    run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]] = run_in_thread
+    wrap_web: Callable[[HttpClient], HttpClient] = lambda web: web
+
+
+class KafkaOperatorParts:
+    """The reconcilers and what they share."""
+
+    def __init__(self, dependencies: OperatorDependencies) -> None:
+        self._dependencies = dependencies
+        client, settings, clock = dependencies.client, dependencies.settings, dependencies.clock
+        last_plans = LastPlansWriter(client, LAST_PLANS_MAP) if dependencies.keeps_last_plans else None
+        reported: dict[str, Any] = {
+            "recorder": dependencies.recorder,
+            "journal": dependencies.journal,
+            "last_plans": last_plans,
+            "namespace": settings.controller_namespace,
+        }
+        self.cluster_reporter = ClusterReporter(**reported)
+        self.rebalance_reporter = RebalanceReporter(**reported)
+        self.connections = BrokerConnections(dependencies.connector, clock=clock)
+        has_engine = settings.engine is RebalanceEngine.PLIMSOLL
+        engines = Engines(
+            self.connections,
+            EngineDependencies(
+                clock=clock,
+                entropy=dependencies.entropy,
+                run_blocking=dependencies.run_blocking,
+                journal=dependencies.journal,
+                wrap_web=dependencies.wrap_web,
+            ),
+            dependencies.open_store,
+            self._read_pause_of,
+        )
+        access = CruiseControlAccess(
+            dependencies.wrap_web(dependencies.web), ClusterSecrets(client), guard=client.guard
+        )
+        cruise_controls = engines if has_engine else access
+        self.rebalances = RebalanceReconciler(
+            RebalanceDependencies(
+                client=client,
+                clock=clock,
+                cruise_controls=cruise_controls,
+                reporter=self.rebalance_reporter,
+                namespace=settings.namespace,
+                read_guard=self._read_guard,
+            )
+        )
+        self.clusters = ClusterReconciler(
+            ClusterDependencies(
+                client=client,
+                clock=clock,
+                brokers=ConnectedBrokerView(
+                    self.connections,
+                    clock=clock,
+                    engines=engines if has_engine else None,
+                    cruise_controls=None if has_engine else access,
+                    journal=dependencies.journal,
+                ),
+                cruise_controls=cruise_controls,
+                reporter=self.cluster_reporter,
+                read_guard=self._read_guard,
+            )
+        )
+
+    def list_services(self, informers: SharedInformerFactory) -> list[Service]:
+        """The controllers. Called before the informers run."""
+        dependencies = self._dependencies
+        controllers = KafkaControllers(
+            self.clusters,
+            self.rebalances,
+            informers,
+            clock=dependencies.clock,
+            entropy=dependencies.entropy,
+            settings=dependencies.settings,
+        )
+        services = controllers.list_services()
+        if dependencies.settings.mode is KafkaMode.OPERATOR and dependencies.recorder is not None:
+            pod_sets = PodSetController(
+                dependencies.client,
+                informers,
+                dependencies.recorder,
+                clock=dependencies.clock,
+                entropy=dependencies.entropy,
+            )
+            services += pod_sets.list_services()
+        return services
+
+    async def close(self) -> None:
+        """A clean exit: executions go on at the brokers, and the next process finds them in their record."""
+        await self.connections.close()
+        await self.cluster_reporter.close()
+        await self.rebalance_reporter.close()
+
+    async def _read_guard(self) -> ActionGuard:
+        settings = self._dependencies.settings
+        paused = "" if settings.dry_run else await read_pause(self._dependencies.client, settings.controller_namespace)
+        return ActionGuard(dry_run=settings.dry_run, paused=paused)
+
+    async def _read_pause_of(self, kafka: Kafka) -> ActionGuard:
+        """What forbids new movements of a cluster."""
+        guard = await self._read_guard()
+        if guard.reason is not None:
+            return guard
+        annotations = kafka.metadata.annotations
+        paused = pause_in(annotations)
+        if not paused and annotations.get(PAUSE_ANNOTATION, "").strip().lower() == "true":
+            paused = f"{PAUSE_ANNOTATION}: true"
+        return ActionGuard(paused=paused)

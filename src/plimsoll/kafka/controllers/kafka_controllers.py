@@ -1,0 +1,152 @@
+"""The controllers of Kafkas and KafkaRebalances: reconcile on relevant changes, periodically, and after failures.
+
+A status that we wrote does not cause a reconcile of its object. KafkaRebalanceSettings are not watched: they are read
+when a rebalance is requested.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.kafka.wire.names import CLUSTER_LABEL
+from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
+from plimsoll.kube.controller.workqueue import QueueSettings
+from plimsoll.kube.informer.events import Key, Updated
+from plimsoll.objects.api.kafka import Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet
+from plimsoll.runtime.backoff import Backoff
+from plimsoll.runtime.supervisor import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kafka.controllers.cluster_reconciler import ClusterReconciler
+    from plimsoll.kafka.controllers.rebalance_reconciler import RebalanceReconciler
+    from plimsoll.kafka.settings import KafkaSettings
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.kube.informer.factory import SharedInformerFactory
+    from plimsoll.objects.api.meta import WireObject
+
+BACKOFF: Final = Backoff(initial_s=1.0, factor=2.0, cap_s=100.0, jitter=0.1)
+CLUSTERS: Final = "kafka-controller"
+REBALANCES: Final = "kafka-rebalance-controller"
+
+
+class KafkaControllers:
+    """Both controllers. Built before the informers run."""
+
+    def __init__(
+        self,
+        clusters: ClusterReconciler,
+        rebalances: RebalanceReconciler,
+        informers: SharedInformerFactory,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        settings: KafkaSettings,
+    ) -> None:
+        self._cluster_reconciler = clusters
+        self._rebalance_reconciler = rebalances
+        self._kafkas = informers.get_informer(Kafka)
+        self._rebalances = informers.get_informer(KafkaRebalance)
+        self._namespace = settings.namespace
+        controller_settings = ControllerSettings(
+            workers=settings.workers, resync_s=settings.resync_s, queue=QueueSettings(backoff=BACKOFF)
+        )
+        self.clusters: Controller[Key] = Controller(
+            CLUSTERS,
+            self._reconcile_cluster,
+            clock=clock,
+            entropy=entropy,
+            all_keys=lambda: self._list_keys(self._kafkas),
+            settings=controller_settings,
+        )
+        self.rebalances: Controller[Key] = Controller(
+            REBALANCES,
+            self._reconcile_rebalance,
+            clock=clock,
+            entropy=entropy,
+            all_keys=lambda: self._list_keys(self._rebalances),
+            settings=controller_settings,
+        )
+        enqueue_on(self._kafkas, self.clusters, _map_own)
+        enqueue_on(informers.get_informer(KafkaNodePool), self.clusters, _map_to_cluster)
+        enqueue_on(informers.get_informer(StrimziPodSet), self.clusters, _map_to_cluster)
+        enqueue_on(self._rebalances, self.clusters, _map_to_cluster)
+        enqueue_on(self._rebalances, self.rebalances, _map_own)
+        enqueue_on(self._kafkas, self.rebalances, self._map_to_rebalances)
+
+    def list_services(self) -> list[Service]:
+        return [Service(name=controller.name, run=controller.run) for controller in (self.clusters, self.rebalances)]
+
+    def _list_keys(self, informer: Any) -> Iterable[Key]:
+        cache = informer.cache
+        keys = [*(Key(found.metadata.namespace, found.metadata.name) for found in cache.list()), *cache.bad]
+        return [key for key in keys if self._is_watched(key)]
+
+    def _is_watched(self, key: Key) -> bool:
+        return not self._namespace or key.namespace == self._namespace
+
+    async def _reconcile_cluster(self, key: Key) -> Done | Again:
+        if not self._is_watched(key):
+            return Done()
+        result = await self._cluster_reconciler.run(key.namespace, key.name)
+        return _wait(None if result is None else result.retry_after_s)
+
+    async def _reconcile_rebalance(self, key: Key) -> Done | Again:
+        if not self._is_watched(key):
+            return Done()
+        result = await self._rebalance_reconciler.run(key.namespace, key.name)
+        return _wait(None if result is None else result.retry_after_s)
+
+    def _map_to_rebalances(self, change: Change[Any]) -> Iterable[Key]:
+        """The rebalances of a Kafka that came, went, or changed its readiness or its Cruise Control."""
+        if isinstance(change, Updated):
+            before, after = (_get_rebalance_inputs(state) for state in list_states(change))
+            if before == after:
+                return ()
+        return [
+            Key(rebalance.metadata.namespace, rebalance.metadata.name)
+            for rebalance in self._rebalances.cache.list()
+            if rebalance.metadata.namespace == change.key.namespace
+            and rebalance.metadata.labels.get(CLUSTER_LABEL) == change.key.name
+        ]
+
+
+def _wait(retry_after_s: float | None) -> Done | Again:
+    return Done() if retry_after_s is None else Again(after_s=retry_after_s)
+
+
+def _map_own(change: Change[Any]) -> Iterable[Key]:
+    """The object itself, unless only its status changed."""
+    if isinstance(change, Updated):
+        before, after = (_get_inputs(state) for state in list_states(change))
+        if before == after:
+            return ()
+    return get_own_key(change)
+
+
+def _map_to_cluster(change: Change[Any]) -> Iterable[Key]:
+    """The cluster that the object is labelled with, before and after."""
+    names = {state.metadata.labels.get(CLUSTER_LABEL, "") for state in list_states(change)} - {""}
+    return [Key(change.key.namespace, name) for name in sorted(names)]
+
+
+def _get_inputs(state: WireObject) -> tuple[object, ...]:
+    metadata = state.metadata
+    return (
+        metadata.uid,
+        metadata.generation,
+        metadata.deletion_timestamp,
+        metadata.labels,
+        metadata.annotations,
+        metadata.finalizers,
+    )
+
+
+def _get_rebalance_inputs(state: WireObject) -> tuple[object, ...]:
+    assert isinstance(state, Kafka)
+    ready = [(condition.type, condition.status) for condition in state.status.conditions if condition.type == "Ready"]
+    return state.metadata.uid, state.spec.cruise_control is None, ready, state.metadata.annotations

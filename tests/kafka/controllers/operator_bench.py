@@ -1,0 +1,264 @@
+"""The Kafka operator in virtual time: pod sets, simulated brokers and our engine; reconciles are single steps.
+
+`step` reconciles the cluster once. `run_rebalances` reconciles all KafkaRebalances once. `run_to_the_end` alternates
+both while time passes. Nothing runs pods: `make_ready` reports what a kubelet would.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.app.kafka.simulated_connector import SimulatedBrokers
+from plimsoll.journal.memory import MemoryJournal
+from plimsoll.kafka.builder import KafkaOperatorParts, OperatorDependencies
+from plimsoll.kafka.controllers.pod_set_controller import PodSetController
+from plimsoll.kafka.engine.engine import run_inline
+from plimsoll.kafka.executor.record_stores import MemoryExecutionStore
+from plimsoll.kafka.settings import KafkaSettings
+from plimsoll.local.kafka.simulated import SimulatedBrokerPods, SimulatedClusters
+from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.web.client import RequestFailed
+from tests.kafka.controllers.pod_set_cluster import PodSetCluster
+from tests.kafka.definitions.builders import NAMESPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from plimsoll.kafka.executor.record import ExecutionStore
+    from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
+    from plimsoll.local.components import Components
+    from plimsoll.local.kafka.cluster import SimulatedKafka
+    from plimsoll.objects.api.kafka import Kafka
+    from plimsoll.runtime.supervisor import Service
+    from plimsoll.web.client import HttpClient, Request, Response
+
+Json = dict[str, Any]
+
+API = f"/apis/kafka.strimzi.io/v1/namespaces/{NAMESPACE}"
+BOTH_MODES = [{"mode": "add-brokers"}, {"mode": "remove-brokers"}]
+MB = 1_000_000
+
+
+class RecordingClient:
+    """What is sent to the engine, as "add_broker dryrun=true brokerid=3"."""
+
+    def __init__(self, web: HttpClient, sent: list[str]) -> None:
+        self._web = web
+        self._sent = sent
+
+    async def send(self, request: Request) -> Response | RequestFailed:
+        path, _, query = request.url.partition("?")
+        endpoint = path.rpartition("/")[2]
+        kept = [part for part in query.split("&") if part.startswith(("dryrun", "brokerid"))]
+        if request.method == "POST":
+            self._sent.append(" ".join([endpoint, *kept]))
+        return await self._web.send(request)
+
+
+class OperatorBench(PodSetCluster):
+    """A Kafka `c` with the pool `p`, unless a test makes others."""
+
+    def __init__(self, *, through: Callable[[Any], Any] = lambda port: port) -> None:
+        super().__init__(parts=self._build_parts, through=through)
+        self.sent: list[str] = []
+        self.journal = MemoryJournal()
+        self._stores: dict[str, ExecutionStore] = {}
+
+    def _build_parts(self, components: Components) -> Sequence[Service]:
+        part = components.build_component("kafka-operator", manager="kafka-operator")
+        if not hasattr(self, "clusters"):
+            self.clusters = SimulatedClusters(self.run.clock)
+        brokers = SimulatedBrokerPods(components, self.clusters)
+        pod_sets = PodSetController(part.client, part.informers, part.recorder, clock=part.clock, entropy=part.entropy)
+        self.parts = KafkaOperatorParts(
+            OperatorDependencies(
+                client=part.client,
+                clock=part.clock,
+                entropy=SeededEntropy("operator"),
+                connector=SimulatedBrokers(self.clusters.find),
+                open_store=self._open_store,
+                settings=KafkaSettings(),
+                web=_NoServer(),
+                recorder=part.recorder,
+                journal=self.journal,
+                keeps_last_plans=False,
+                run_blocking=run_inline,
+                wrap_web=lambda web: RecordingClient(web, self.sent),
+            )
+        )
+        return [*pod_sets.list_services(), *brokers.list_services()]
+
+    def _open_store(self, kafka: Kafka) -> ExecutionStore:
+        return self._stores.setdefault(kafka.metadata.uid, MemoryExecutionStore())
+
+    # ---- objects
+
+    def make_kafka(
+        self, *, modes: Any = BOTH_MODES, replicas: int | None = None, version: str = "v1", **more: Any
+    ) -> None:
+        """A Kafka with `autoRebalance`; None: without it."""
+        cruise_control = {} if modes is None else {"autoRebalance": modes}
+        kafka: Json = {"version": "4.3.1", "config": {}}
+        if replicas is not None:
+            kafka["replicas"] = replicas
+        body = {
+            "apiVersion": f"kafka.strimzi.io/{version}",
+            "kind": "Kafka",
+            "metadata": {"name": "c", **more},
+            "spec": {"kafka": kafka, "cruiseControl": cruise_control},
+        }
+        self.made(f"/apis/kafka.strimzi.io/{version}/namespaces/{NAMESPACE}/kafkas", body)
+
+    def make_pool(
+        self, name: str = "p", *, replicas: int = 3, ids: str = "", roles: Sequence[str] = ("broker",)
+    ) -> None:
+        annotations = {"strimzi.io/next-node-ids": ids} if ids else {}
+        body = {
+            "apiVersion": "kafka.strimzi.io/v1",
+            "kind": "KafkaNodePool",
+            "metadata": {"name": name, "labels": {"strimzi.io/cluster": "c"}, "annotations": annotations},
+            "spec": {"replicas": replicas, "roles": list(roles), "storage": {"type": "ephemeral"}},
+        }
+        self.made(f"{API}/kafkanodepools", body)
+
+    def scale(self, replicas: int, pool: str = "p", **annotations: str) -> None:
+        marks = {f"strimzi.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
+        body = {"metadata": {"annotations": marks}, "spec": {"replicas": replicas}}
+        self.patch(f"{API}/kafkanodepools/{pool}", body)
+
+    def annotate(self, kind: str, name: str, **annotations: str | None) -> None:
+        marks = {f"strimzi.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
+        self.patch(f"{API}/{kind}/{name}", {"metadata": {"annotations": marks}})
+
+    def make_cluster(
+        self, *, partitions: int = 30, pools: Sequence[str] = ("p",), topic: bool = True, **more: Any
+    ) -> None:
+        """A cluster that runs: brokers registered, one topic of replication factor 3."""
+        self.make_kafka(**more)
+        if more.get("replicas") is None:
+            for number, pool in enumerate(pools):
+                self.make_pool(pool, ids=f"[{10 * number}-{10 * number + 9}]" if number else "")
+        self.step()
+        self.make_all_ready()
+        if topic:
+            brokers = sorted(self.brokers.catch_up().brokers)[:3]
+            replicas = [[brokers[(number + offset) % 3] for offset in range(3)] for number in range(partitions)]
+            self.brokers.create_topic("orders", replicas, size_bytes=5 * MB)
+        self.step()
+
+    # ---- time
+
+    def step(self, times: int = 1) -> ClusterResult | None:
+        """Reconcile the cluster. It may wait until pods are gone: they go as soon as the kubelet is told."""
+        result = None
+        for _ in range(times):
+            running = self.run.spawn(self.parts.clusters.run(NAMESPACE, "c"))
+            while not running.done():
+                self.run.settle()
+                self._end_deleted_pods()
+                if not running.done():
+                    self.run.advance_by(1)
+            result = running.result()
+            self.run.settle()
+        return result
+
+    def run_rebalances(self) -> None:
+        self.run.run_until(self.parts.rebalances.run_all())
+        self.run.settle()
+
+    def run_to_the_end(self, *, at_most: int = 300) -> list[str]:
+        """Reconcile everything again and again; gives the states in the order in which they were seen."""
+        states: list[str] = []
+        for _ in range(at_most):
+            self.step()
+            if not states or self.state != states[-1]:
+                states.append(self.state)
+            if self.state in {"Ready", "Idle", ""} and not self.rebalances and not self.lists[0] and not self.lists[1]:
+                return states
+            self.run_rebalances()
+            if not states or self.state != states[-1]:
+                states.append(self.state)
+            self.run.advance_by(5)
+        raise AssertionError(f"did not end: {states}, {self.status_of_kafka}, {self.rebalances}")
+
+    def make_ready(self, *ids: int, pool: str = "p") -> None:
+        for node_id in ids:
+            self.report(f"c-{pool}-{node_id}")
+        self.run.settle()
+
+    def make_all_ready(self) -> None:
+        for name in self.live:
+            self.report(name)
+        self.run.settle()
+
+    def _end_deleted_pods(self) -> None:
+        for name, pod in self.pods.items():
+            if "deletionTimestamp" in pod["metadata"]:
+                self.end(name)
+
+    # ---- what is to be seen
+
+    @property
+    def brokers(self) -> SimulatedKafka:
+        found = self.clusters.find(NAMESPACE, "c")
+        assert found is not None
+        return found
+
+    @property
+    def kafka(self) -> Json:
+        found: Json = self.ask("GET", f"{API}/kafkas/c").body
+        return found
+
+    @property
+    def status_of_kafka(self) -> Json:
+        found: Json = self.kafka.get("status", {})
+        return found
+
+    @property
+    def view(self) -> Json:
+        """The design's view; empty: absent."""
+        return self.status_of_kafka.get("cruiseControl", {}).get("autoRebalance") or {}
+
+    @property
+    def shipped(self) -> Json:
+        """Strimzi's view; empty: absent."""
+        return self.status_of_kafka.get("autoRebalance") or {}
+
+    @property
+    def state(self) -> str:
+        return str(self.view.get("state", ""))
+
+    @property
+    def lists(self) -> tuple[list[int], list[int]]:
+        return self.view.get("add-brokers", []), self.view.get("remove-brokers", [])
+
+    @property
+    def conditions(self) -> dict[str, list[str]]:
+        """The reasons of conditions by type; Ready has none."""
+        found: dict[str, list[str]] = {}
+        for condition in self.status_of_kafka.get("conditions", []):
+            found.setdefault(condition["type"], []).append(condition.get("reason", ""))
+        return found
+
+    @property
+    def rebalances(self) -> dict[str, Json]:
+        items = self.ask("GET", f"{API}/kafkarebalances").body["items"]
+        return {item["metadata"]["name"]: item for item in items}
+
+    def rebalance_state(self, name: str) -> str:
+        conditions = self.rebalances[name].get("status", {}).get("conditions", [])
+        states = [condition["type"] for condition in conditions if condition["type"] != "Warning"]
+        return states[0] if states else "New"
+
+    def pool_ids(self, pool: str = "p") -> list[int]:
+        found: list[int] = self.ask("GET", f"{API}/kafkanodepools/{pool}").body.get("status", {}).get("nodeIds", [])
+        return found
+
+    def count_replicas(self, broker: int) -> int:
+        topics = self.brokers.catch_up().topics.values()
+        return sum(broker in partition.replicas for topic in topics for partition in topic.partitions.values())
+
+
+class _NoServer:
+    async def send(self, request: Request) -> Response | RequestFailed:
+        return RequestFailed(problem=f"cannot reach {request.url}: connection refused")
