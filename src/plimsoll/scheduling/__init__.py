@@ -1,8 +1,8 @@
 """Pure, per pod: every rule by which a pod may or may not run on a node.
 
-Written for clarity; the fast engine is compared with it. `check_node` is the question, `ClusterView` what it is asked
-about, `Fits` and `DoesNotFit` the answers, `compute_scheduling_outcome` the sentence kube-scheduler would write,
-`explain` everything that stands in a pod's way. Each rule has a module of its own. docs/scheduling.md lists the rules,
+Written for clarity; the fast engine is compared with it. `check_node` checks one pod and node of a `ClusterView` and
+returns `Fits` or `DoesNotFit`; `compute_scheduling_outcome` writes the sentence of kube-scheduler; `explain` lists
+everything that keeps a pod off each node. Each rule has a module of its own. docs/scheduling.md lists the rules,
 the wording and where we differ on purpose.
 """
 

@@ -1,7 +1,7 @@
 """The cluster as the scheduling rules see it: nodes with the pods on them, namespaces, storage. Immutable.
 
-Made once from a snapshot; placing or taking away a pod or a node gives a new view that shares everything else, so that
-a planner can try and drop. What rules ask again and again is counted when a pod is placed: used resources, host ports,
+Built once from a snapshot. Adding or removing a pod or a node gives a new view that shares everything else, so that
+a planner can try and discard. What rules need often is counted when a pod is placed: used resources, host ports,
 claims, and which pods keep others away. Pods that have ended, or are on no node of the view, are not in it.
 """
 
@@ -48,7 +48,7 @@ def get_pod_key(pod: Pod) -> PodKey:
 
 
 class PlacedPod:
-    """A pod on a node, with what rules want to know of it already read."""
+    """A pod on a node, with the fields that rules need already read."""
 
     __slots__ = (
         "anti_affinity",
@@ -86,7 +86,7 @@ class PlacedPod:
         self.claims: tuple[str, ...] = list_claim_names(pod)
 
     def rename(self, name: str) -> PlacedPod:
-        """Another pod just like it, under a name of its own; nothing is read again."""
+        """An equal pod with another name; nothing is read again."""
         # Slot by slot: a loop over their names takes twice as long, and there may be a hundred thousand of these.
         other = object.__new__(PlacedPod)
         other.pod, other.namespace, other.labels, other.kin = self.pod, self.namespace, self.labels, self.kin
@@ -143,7 +143,7 @@ class NodeState:
         return other
 
     def with_pods(self, added: Iterable[PlacedPod]) -> NodeState:
-        """Adding one that is there already replaces it."""
+        """With these pods added; a pod that is present is replaced."""
         pods = dict(self.pods)
         used = self.used
         for placed in added:
@@ -158,7 +158,7 @@ class NodeState:
         return self._with_pods(pods, self.used - gone.demand)
 
     def exchange(self, gone: Iterable[PodKey], added: Iterable[PlacedPod]) -> NodeState:
-        """Without some pods and with others; all that are then there stand in the order of their keys."""
+        """Without some pods and with others, in the order of their keys."""
         pods, used = dict(self.pods), self.used
         for key in gone:
             used = used - pods.pop(key).demand
@@ -283,7 +283,7 @@ class ClusterView:
         return self._change(nodes, anti)
 
     def with_states(self, states: Iterable[NodeState]) -> Self:
-        """With these in place of the nodes of their names: many at the price of one."""
+        """With these states in place of the nodes of their names, in one step."""
         nodes, anti = dict(self._nodes), dict(self._anti_affine)
         for state in states:
             nodes[state.name] = state
@@ -296,7 +296,7 @@ class ClusterView:
         return type(self)(self._nodes, namespaces=self.namespaces, storage=storage, anti_affine=self._anti_affine)
 
     def get_prepared(self, pod: Pod, profile: object) -> object | None:
-        """What was prepared for this very pod object under this profile, if it is among the last few."""
+        """The rules prepared for this pod object and profile, if they are among the last few."""
         for known, under, what in self._prepared:
             if known is pod and under == profile:
                 return what

@@ -1,4 +1,4 @@
-"""May this pod run on this node? Every rule, in kube-scheduler's order; the first one that refuses decides.
+"""Whether a pod may run on a node: every rule, in kube-scheduler's order; the first one that refuses decides.
 
 This is the reference: the embedded scheduler uses it, plans are verified with it, and the fast planner is compared with
 it. `explain` lists everything that keeps a pod off a node. Rules are prepared once for a pod and a view (what
@@ -66,7 +66,7 @@ RULES: Final[Mapping[str, Prepare]] = {
 
 
 class Profile(Value, frozen=True):
-    """Which rules hold, by kube-scheduler's plugin names (a scheduler configuration may switch some off)."""
+    """The active rules by kube-scheduler's plugin names; a scheduler configuration may disable some."""
 
     disabled: frozenset[str] = frozenset()
 
@@ -115,7 +115,7 @@ class Prepared:
 
 
 def prepare_pod(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> Prepared:
-    """The rules for this pod, prepared at most once for this view. A pod the view holds is judged as if taken off."""
+    """The rules for this pod, prepared once per view. A pod of the view is checked as if it were removed."""
     known = view.get_prepared(pod, profile)
     if isinstance(known, Prepared):
         return known
@@ -125,7 +125,7 @@ def prepare_pod(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFI
 
 
 def check_node(pod: Pod, node: Node, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> Verdict:
-    """Whether `pod` may run on `node`. A node the view does not hold is judged as if it had just joined."""
+    """Whether `pod` may run on `node`. A node that is not in the view is checked as if it had just joined."""
     place = view.find_node(node.metadata.name)
     if place is None or (place.node is not node and place.node != node):
         view = view.with_node(node)
@@ -144,7 +144,7 @@ def check_nodes(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFI
 
 
 def check_other_nodes(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> dict[str, Verdict]:
-    """Where a pod that has its node could run instead: taken off, its place forgotten, every other node asked."""
+    """Where a pod could run instead of on its node: removed from the view, checked on every other node."""
     free = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
     found = check_nodes(free, view.without_pod(pod) if view.holds(pod) else view, profile=profile)
     return {name: verdict for name, verdict in found.items() if name != pod.spec.node_name}

@@ -38,7 +38,7 @@ def list_host_ports(pod: Pod) -> frozenset[HostPort]:
         for port in container.ports
         if port.host_port > 0 or (on_host and port.container_port > 0)
     )
-    # One empty set for all: each would take 216 bytes, of every pod of a cluster.
+    # One shared empty set: each would take 216 bytes per pod of a cluster.
     return found or _NO_PORTS
 
 

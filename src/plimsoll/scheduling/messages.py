@@ -1,9 +1,9 @@
 """The sentence in a pod's PodScheduled condition and FailedScheduling event, as kube-scheduler 1.34 writes it.
 
-`compute_scheduling_outcome` is what the embedded scheduler and `plimsoll why` show: people know these texts, search for
-them and alert on them. Rules of the text, found from recordings: reasons are counted over nodes, written "<count>
-<reason>" and sorted as text (so "10 x" stands before "2 y"); a refusal before any node was asked stands alone; then
-comes the result of preemption, unless it helped.
+`compute_scheduling_outcome` is what the embedded scheduler and `plimsoll why` show: users know these texts, search for
+them and alert on them. The format, found from recordings: reasons are counted over nodes, written "<count> <reason>"
+and sorted as text (so "10 x" comes before "2 y"); a refusal before any node was checked stands alone; the result of
+preemption follows, unless it helped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NOT_PREPARED: Final = "not found"
 
 
 class Schedulable(Value, frozen=True, tag_field="outcome", tag="Schedulable"):
-    """Nodes the pod fits on, in the order of the view; choosing among them is the scheduler's."""
+    """Nodes the pod fits on, in the order of the view; the scheduler chooses among them."""
 
     nodes: tuple[str, ...]
 
@@ -93,12 +93,12 @@ def summarise_refusals(messages_by_node: Iterable[tuple[str, ...]]) -> str:
 
 
 def format_refused_everywhere(refusal: Refusal, nodes: int) -> str:
-    """The text for a pod that no node was asked about."""
+    """The text for a pod that was refused before any node was checked."""
     return f"0/{nodes} nodes are available: {', '.join(refusal.messages)}. {_NOT_PREPARED}"
 
 
 def with_named_nodes_only(answers: dict[str, Verdict], named: frozenset[str] | None) -> dict[str, Verdict]:
-    """Where the pod's affinity names nodes, kube-scheduler asks only these and says so of the others."""
+    """Where the pod's affinity names nodes, kube-scheduler checks only these and gives the others one reason."""
     if named is None:
         return answers
     other = DoesNotFit(

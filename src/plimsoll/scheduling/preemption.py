@@ -1,4 +1,4 @@
-"""Could pods of lower priority make room? What kube-scheduler tries when no node fits (DefaultPreemption).
+"""Whether evicting pods of lower priority makes room, as kube-scheduler tries if no node fits (DefaultPreemption).
 
 The result is the second half of the message in `messages`. Nothing is evicted here. Disruption budgets are not weighed,
 and only pods of one node are tried at a time.
@@ -39,7 +39,7 @@ class Candidate(Value, frozen=True):
 
 
 class Preemption(Value, frozen=True):
-    """What the search found: nodes that could be freed, and the words for those that could not."""
+    """The result of the search: nodes where preemption helps, and the messages for the others."""
 
     candidates: tuple[Candidate, ...]
     refusals: dict[str, tuple[str, ...]]
@@ -97,7 +97,7 @@ def search(
 
 
 def _find_victims(place: NodeState, pod: Pod, view: ClusterView, profile: Profile) -> Candidate | tuple[str, ...]:
-    """Take every pod of lower priority away; if the pod fits then, spare as many as possible, important ones first."""
+    """Remove every pod of lower priority; if the pod then fits, keep as many as possible, important ones first."""
     lower = sort_by_importance(placed.pod for placed in place.pods.values() if outranks(pod, placed.pod))
     if not lower:
         return (NO_VICTIMS,)

@@ -21,7 +21,7 @@ _FAR_AHEAD: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def get_priority(pod: Pod) -> int:
-    """What pods are compared by; a pod that admission gave no priority counts as 0."""
+    """The priority of a pod; 0 if admission set none."""
     return 0 if pod.spec.priority is None else pod.spec.priority
 
 

@@ -1,6 +1,6 @@
-"""Many pods placed one after the other, by the same rules, without a recount of the cluster for each of them.
+"""Places many pods one after the other, by the same rules, without recounting the cluster for each of them.
 
-`check_node` judges one pod against one view; after every placement the next question would recount all nodes. A replay
+`check_node` checks one pod against one view; after every placement the next check would recount all nodes. A replay
 prepares the rules once for pods that are alike (same labels, same spec, different names) and keeps their counts up to
 date with what is placed. It answers exactly what `check_node` would answer on the view so far; `tests/scheduling`
 compares them. Unlike a view it is mutable.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Alike:
-    """Pods that differ in nothing but their names: the rules for them, and what each of them is once placed."""
+    """Pods that differ only in their names: their rules, and the placed form of each."""
 
     __slots__ = ("counting", "pod", "rules", "sample", "spreads")
 
@@ -47,7 +47,7 @@ class Alike:
 
 
 class Replay:
-    """A cluster that fills up. Pods of one `Alike` are judged by rules prepared once."""
+    """A cluster that fills up. Pods of one `Alike` are checked by rules prepared once."""
 
     def __init__(self, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> None:
         self._view = view
@@ -87,7 +87,7 @@ class Replay:
         return self._get_rules(group).find_refusals(self._nodes[node_name])
 
     def place(self, group: Alike, node_name: str, name: str) -> None:
-        """Put one of the group there, whether it fits or not."""
+        """Place one pod of the group on the node, whether it fits or not."""
         self._put(group.sample.rename(name), node_name)
 
     def add_node(self, node: Node, daemons: Iterable[Pod] = ()) -> None:

@@ -1,4 +1,4 @@
-"""From the selectors that stand in objects to the ones that match: parsed once, where a rule is prepared.
+"""Parses selectors of objects, once per prepared rule.
 
 A selector Kubernetes would refuse raises `InvalidSelector` with its path; rules turn that into a refusal.
 """

@@ -1,4 +1,4 @@
-"""Storage objects by name, and what a pod's volumes come down to: claims, bound or still to be bound.
+"""Storage objects by name, and the claims of a pod's volumes, bound or still to be bound.
 
 The volume rules share it: which claims a pod uses, to which volume a claim is bound, and whether its class waits for
 the first consumer.
@@ -110,7 +110,7 @@ class UnboundVolume:
         return same and reference.uid in {"", meta.uid}
 
     def has_room_for(self, claim: PersistentVolumeClaim, wanted: Quantity) -> bool:
-        """All that is asked of a volume reserved for the claim, besides the node: size and mode."""
+        """Whether a volume that is reserved for the claim has its size and mode; the node is not checked."""
         mode = self._volume.spec.volume_mode or "Filesystem"
         return self.capacity >= wanted and (claim.spec.volume_mode or "Filesystem") == mode
 
@@ -144,7 +144,7 @@ def get_volume_class_name(volume: PersistentVolume) -> str:
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """kube-scheduler goes by the binder's annotation; a claim that says Bound is believed, too (recorded dumps)."""
+    """kube-scheduler goes by the binder's annotation; a claim in phase Bound counts as bound, too (recorded dumps)."""
     complete = _BIND_COMPLETED in claim.metadata.annotations or claim.status.phase == "Bound"
     return bool(claim.spec.volume_name) and complete
 

@@ -1,7 +1,6 @@
-"""What a scheduling rule answers: the pod fits, or it does not and this is why.
+"""The answers of scheduling rules: the pod fits, or it does not, with the reason.
 
-Expected outcomes are values: no
-rule raises because a pod does not fit or because an object is malformed.
+Expected outcomes are values: no rule raises because a pod does not fit or because an object is malformed.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ UNRESOLVABLE: Final = "UnschedulableAndUnresolvable"
 
 
 class Refusal(Value, frozen=True):
-    """Why a rule says no.
+    """Why a rule refuses.
 
-    `plugin` is kube-scheduler's name for the rule and `messages` are its words, one for each thing that is wrong;
-    `detail` says what its words leave out (which taint, how much cpu). `resolvable` means that other pods leaving the
+    `plugin` is kube-scheduler's name for the rule and `messages` are its texts, one per problem;
+    `detail` adds what the texts leave out (which taint, how much cpu). `resolvable` means that other pods leaving the
     node could change the answer, so preemption may be tried.
     """
 
@@ -62,5 +61,5 @@ class Rule(Protocol):
 
 
 def refuse_malformed(plugin: str, problem: str) -> Refusal:
-    """An object that cannot be read refuses, and says which field is wrong; nothing else stops because of it."""
+    """A malformed object is a refusal that names the field; other objects are not affected."""
     return Refusal(plugin=plugin, messages=(problem,))

@@ -1,6 +1,6 @@
-"""Certificates and keys in PEM: whether they can be used, found out before a connection fails on them.
+"""Certificates and keys in PEM, validated before a connection fails on them.
 
-Takes what Go's client takes: other blocks in the same text are passed over (the kubelet keeps certificate and key in
+Accepts what Go's client accepts: other blocks in the same text are skipped (the kubelet keeps certificate and key in
 one file, openssl writes curve parameters before a key), and text between blocks is a comment.
 """
 
@@ -24,7 +24,7 @@ _BLOCK: Final = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\r?\n.*?-----END \1---
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPair:
-    """A client's certificate, with those that lead to its authority, and the key that belongs to it."""
+    """A client's certificate with its chain, and its key."""
 
     certificate_pem: bytes = field(repr=False)
     key_pem: bytes = field(repr=False)
@@ -32,7 +32,7 @@ class ClientPair:
 
 
 def build_client_pair(certificate: bytes, key: bytes) -> ClientPair:
-    """The pair, checked. The path of an InvalidInput says which of the two is wrong: `certificate` or `key`."""
+    """Validate the pair. The path of an InvalidInput names the invalid half: `certificate` or `key`."""
     chain = _find_certificates(certificate)
     keys = _find_keys(key)
     if not chain:
@@ -52,7 +52,7 @@ def build_client_pair(certificate: bytes, key: bytes) -> ClientPair:
 
 
 def end_of(certificate: bytes) -> datetime | None:
-    """Until when the first certificate of the text is good; None if there is none."""
+    """When the first certificate of the text expires; None without a certificate."""
     chain = _find_certificates(certificate)
     try:
         return x509.load_pem_x509_certificate(chain[0]).not_valid_after_utc if chain else None
@@ -74,7 +74,7 @@ def read_authorities(pem: bytes) -> bytes:
 def _get_public_part(key: bytes) -> bytes:
     try:
         private = load_pem_private_key(key, password=None)
-    except TypeError:  # what `cryptography` says of a key that asks for a password
+    except TypeError:  # what `cryptography` raises for an encrypted key
         raise InvalidInput("is protected by a password, which is not supported", path="key") from None
     except (ValueError, UnsupportedAlgorithm):
         raise InvalidInput("is not a readable private key", path="key") from None

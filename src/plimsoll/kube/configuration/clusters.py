@@ -26,7 +26,7 @@ _PROXY_SCHEMES: Final = ("http", "https")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """One server, as its entry describes it."""
+    """The server of a cluster entry."""
 
     server: str
     tls: Tls = field(default_factory=Tls)
@@ -52,7 +52,7 @@ class Cluster:
 
 
 def read_cluster(entry: Section, *, server: str = "") -> Cluster:
-    """The entry, read and checked; `server` is an address to use in place of its own."""
+    """Read and validate the entry; `server` is an address that replaces its own."""
     written = server or entry.get_text("server")
     if not written:
         raise entry.build_error("server", "must be given: the address of the API server")
@@ -129,7 +129,7 @@ def _read_proxy_url(entry: Section) -> str:
         is_usable = url.scheme in _PROXY_SCHEMES and bool(url.hostname) and url.port != 0
     except ValueError:
         is_usable = False
-    if not is_usable:  # the address itself may hold a password
+    if not is_usable:  # the address itself may contain a password
         raise entry.build_error("proxy-url", f"must be an address with the scheme {' or '.join(_PROXY_SCHEMES)}")
     return written
 

@@ -1,7 +1,7 @@
-"""Credentials that are simply there: fixed ones, a token file, certificate files, and several of them together.
+"""Credentials from the configuration: fixed ones, a token file, certificate files, and combinations of them.
 
 Each is a `kube.access.Credentials`. Files are read again as they change, because kubelets and cert-manager replace them
-under a running process; while the new content cannot be used, the old stays in use and a log line says so.
+under a running process; while the new content is invalid, the old content stays in use and a warning is logged.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-# Kubelets replace a token long before it ends, at 80 % of its time; client-go reads files at this rhythm, too.
+# Kubelets replace a token at 80 % of its lifetime; client-go reads files at the same interval.
 TOKEN_FILE_PERIOD_S: Final = 60.0
 
 
 class FixedCredentials:
-    """Always the same."""
+    """Credentials that never change."""
 
     def __init__(self, credential: Credential) -> None:
         self._credential = credential
@@ -40,14 +40,14 @@ class FixedCredentials:
         return self._credential
 
     def invalidate(self, credential: Credential) -> None:
-        """There is no other."""
+        """Nothing to do: there are no other credentials."""
 
 
 ANONYMOUS: Final = FixedCredentials(Credential())
 
 
 class TokenFile:
-    """A bearer token in a file that another process renews. `fallback` is used until the file was readable once."""
+    """A bearer token in a file that another process renews. `fallback` is used until the file has been read once."""
 
     def __init__(self, file: str, *, clock: Clock, fallback: str = "") -> None:
         self._file = file
@@ -85,7 +85,7 @@ class TokenFile:
 
 
 class PemSource:
-    """Where one half of a client certificate is: in the configuration, or in a file that may change.
+    """The source of a client certificate or key: the configuration, or a file that may change.
 
     `place` is the field that gives it, for messages.
     """
@@ -96,7 +96,7 @@ class PemSource:
         self._file = file
 
     def read_version(self) -> tuple[int, ...]:
-        """Another one means that there may be other content."""
+        """A new version means that the content may have changed."""
         if not self._file:
             return ()
         try:
@@ -119,7 +119,7 @@ class PemSource:
 
 
 class CertificatePair:
-    """A client certificate and its key; read again when a file of theirs has changed."""
+    """A client certificate and its key; read again when one of their files changes."""
 
     def __init__(self, certificate: PemSource, key: PemSource) -> None:
         self._certificate = certificate
@@ -135,7 +135,7 @@ class CertificatePair:
         return self._credential
 
     def check(self) -> None:
-        """Raises CredentialsFailed, naming the field, when the pair cannot be used as it is now."""
+        """Raises CredentialsFailed, naming the field, if the pair is invalid now."""
         self._read_pair()
 
     def invalidate(self, credential: Credential) -> None:
@@ -147,7 +147,7 @@ class CertificatePair:
         except CredentialsFailed as error:
             if known is None:
                 raise
-            # Usually one of the two files is written and the other is not yet: its version will change, too.
+            # Usually one of the two files is written before the other, whose version then changes, too.
             log.warning("credentials.certificate.unusable", field=error.path, problem=error.problem)
             return known
         if known is not None and (known.certificate_pem, known.key_pem) == (pair.certificate_pem, pair.key_pem):

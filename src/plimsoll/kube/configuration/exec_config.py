@@ -27,7 +27,7 @@ class InteractiveMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecConfig:
-    """A plugin, ready to be run."""
+    """The configuration of one plugin."""
 
     place: str
     """Of the section, for messages."""
@@ -42,7 +42,7 @@ class ExecConfig:
 
 
 def read_exec_config(section: Section, cluster: Cluster) -> ExecConfig:
-    """The section, read and checked."""
+    """Read and validate the section."""
     api_version = _read_api_version(section)
     return ExecConfig(
         place=section.get_path(""),
@@ -69,7 +69,7 @@ def _read_api_version(section: Section) -> str:
 
 
 def _read_command(section: Section) -> str:
-    """A name is looked up in PATH; anything with a slash is a path, seen from where the file lies."""
+    """A name is looked up in PATH; anything with a slash is a path relative to the folder of the file."""
     written = section.get_text("command")
     if not written:
         raise section.build_error("command", "must be given: the plugin to run")
@@ -99,5 +99,5 @@ def _read_interactive_mode(section: Section, api_version: str) -> InteractiveMod
 
 
 def _remove_control_characters(text: str) -> str:
-    """A hint is shown on a terminal, which obeys escape sequences."""
+    """A hint is shown on a terminal, which interprets escape sequences."""
     return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text).strip()

@@ -35,7 +35,7 @@ def exec_info(entry: ExecConfig, *, is_interactive: bool) -> str:
 
 
 def read_credential(stdout: bytes, *, api_version: str, now: datetime) -> Credential:
-    """What the plugin gave us, checked."""
+    """Read and validate the output of the plugin."""
     answer = _answer(stdout)
     if answer.get_text("kind") != KIND:
         raise answer.build_error("kind", f'must be "{KIND}"')

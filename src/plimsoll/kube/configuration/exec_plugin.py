@@ -1,7 +1,7 @@
-"""Credentials from an exec plugin: run when there is need, kept until they expire.
+"""Credentials from an exec plugin, which runs when needed; they are kept until they expire.
 
-A caller that arrives while the plugin runs waits for that run and shares its outcome, good or bad; a plugin that hangs
-is thus waited for once. After a refusal it is run again, unless what was refused is no longer what we have. A caller
+A caller that arrives while the plugin runs waits for that run and shares its outcome; a plugin that hangs
+is thus waited for once. After a refusal it runs again, unless the credentials have been replaced since. A caller
 that cannot wait so long leaves (`find_late_credentials` says what for); a run ends early only when the caller that
 started it is cancelled.
 """
@@ -38,7 +38,7 @@ _LONGEST_QUOTE: Final = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginHost:
-    """What plugins run on."""
+    """The surroundings of plugins: processes, terminal, clock."""
 
     runner: ProcessRunner
     clock: Clock
@@ -78,7 +78,7 @@ class ExecPlugin:
         return credential
 
     def _get_lock(self) -> asyncio.Lock:
-        """One run at a time in each event loop: the lease's thread has its own, and no loop can wake another's."""
+        """One run at a time per event loop: the thread of the lease has its own loop, and no loop can wake another."""
         return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
     def invalidate(self, credential: Credential) -> None:
@@ -158,7 +158,7 @@ class ExecPlugin:
 
 
 def _quote_stderr(stderr: bytes) -> str:
-    """The end of what it complained, on one line and without what a terminal would obey."""
+    """The end of its stderr, on one line and without escape sequences."""
     text = " ".join(stderr.decode(errors="replace").split())
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     if not text:

@@ -30,7 +30,7 @@ def build_basic_header(user: str, password: str) -> dict[str, str]:
 
 
 def check_value(value: str) -> str:
-    """What can be sent as one header line; the complaint does not quote it."""
+    """Validate a value for one header line; the error does not quote it."""
     if not _SENDABLE.fullmatch(value):
         raise InvalidInput(
             "holds characters that no HTTP header can hold: a line break, a space at an end, or no ASCII"
@@ -46,7 +46,7 @@ def impersonate_user(user: str, uid: str) -> dict[str, str]:
 
 
 def impersonate_more(groups: Iterable[str], extra: Mapping[str, Iterable[str]]) -> tuple[tuple[str, str], ...]:
-    """Groups and extra attributes, a line for each value."""
+    """Groups and extra attributes, one line per value."""
     lines = [("Impersonate-Group", check_value(group)) for group in groups]
     for key, values in extra.items():
         name = f"Impersonate-Extra-{_escape(key)}"
@@ -55,5 +55,5 @@ def impersonate_more(groups: Iterable[str], extra: Mapping[str, Iterable[str]]) 
 
 
 def _escape(key: str) -> str:
-    """Header names hold few characters; the server undoes percent signs."""
+    """Percent-encode what a header name cannot contain; the server decodes it."""
     return "".join(chr(byte) if byte in _PLAIN_IN_NAMES else f"%{byte:02X}" for byte in key.encode())

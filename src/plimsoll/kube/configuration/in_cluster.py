@@ -50,7 +50,7 @@ class Pod:
         return f"{problem}: {_HOST} is set, but {folder / 'token'} is not there (automountServiceAccountToken: false?)"
 
     def build_access(self, *, clock: Clock, namespace: str = "", pod_namespace: str = "") -> Access:
-        """As the pod's service account, in the pod's namespace unless another is asked for."""
+        """Access as the pod's service account, in the pod's namespace by default."""
         try:
             server = normalize_server_address(
                 f"https://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"

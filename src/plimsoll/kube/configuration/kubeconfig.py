@@ -1,8 +1,8 @@
 """Kubeconfig files: finding them, reading them, and making one configuration of several.
 
-Merges as kubectl does: the first file that has an entry of a name has it whole, nothing of a later file's entry is
+Merges as kubectl does: for each name the entry of the first file counts as a whole, nothing of a later entry is
 mixed in, and the current context is that of the first file that names one. What an entry holds is read only when it is
-used (`clusters`, `users`), so that a mistake in one does not shut out the others.
+used (`clusters`, `users`), so that a mistake in one entry does not affect the others.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Kubeconfig:
         return not (self.clusters or self.users or self.contexts or self.current_context)
 
     def add(self, document: Section) -> None:
-        """The next file: what is known already stays."""
+        """Add the next file; known entries stay."""
         self.files.append(document.file)
         for entries, plural, singular in (
             (self.clusters, "clusters", "cluster"),
@@ -80,11 +80,11 @@ def _read(file: str, *, may_be_missing: bool) -> Section | None:
 
 
 def _read_first_document(data: bytes, *, file: str) -> Any:
-    """What kubectl reads: a second document of a file is not looked at, and an empty file is an empty configuration."""
+    """Reads what kubectl reads: the first document only, and an empty file as an empty configuration."""
     try:
         return next((value for _, value in read_documents(data, source=file)), {})
     except UnreadableDocument as error:
-        # A complaint about a tagged value quotes it, and it may be a token; its place is enough.
+        # An error about a tagged value would quote it, and it may be a token; its place is enough.
         place = _PLACE.match(error.problem)
         problem = f"{place[0]}: not YAML" if place and "!!" in error.problem else error.problem
         raise InvalidInput(problem, path=file) from None
@@ -102,7 +102,7 @@ def _check(document: Any, *, file: str) -> Section:
 
 
 def _read_named_entries(document: Section, plural: str, *, singular: str) -> dict[str, Section]:
-    """The entries of one file; their content is looked at later."""
+    """The entries of one file; their content is read later."""
     found: dict[str, Section] = {}
     for entry in document.list_sections(plural):
         name = entry.get_text("name")

@@ -1,9 +1,9 @@
-"""Finds the API server to talk to, in the order kubectl and pods are used to.
+"""Finds the API server, in the order of kubectl and of pods.
 
     --server alone  →  --kubeconfig  →  $KUBECONFIG  →  ~/.kube/config  →  the pod's service account
 
-`find_access` is what commands call. What surrounds it (terminal, processes, the pod's files) is in `LoaderContext`, so
-that tests bring their own.
+Commands call `find_access`. Its surroundings (terminal, processes, the pod's files) are in `LoaderContext`, so that
+tests can replace them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessOptions:
-    """What the user asked for; empty: whatever is configured."""
+    """The choices of the user; empty: whatever is configured."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -103,7 +103,7 @@ def choose_access(options: AccessOptions, loader_context: LoaderContext) -> Acce
 
 
 def _build_server_only_access(options: AccessOptions) -> Access:
-    """Without credentials: those of a configured cluster are not for a server of another address."""
+    """Access without credentials: those of a configured cluster must not be sent to another address."""
     try:
         address = normalize_server_address(options.server)
     except InvalidInput as error:

@@ -1,8 +1,8 @@
 """Runs a command to its end: the port through which exec plugins are started, and its live implementation.
 
-The outcome is a value, whatever it is. What a command prints on stdout may be a secret and appears in no repr; what it
-prints on stderr is shown once: passed on if the command ends well or takes its time (it may say what the user has to
-do), else kept for the message about its failure.
+Every outcome is a value. The stdout of a command may be a secret and appears in no repr. Its stderr is shown once:
+forwarded if the command succeeds or takes long (it may contain instructions for the user), otherwise kept for the
+message about its failure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REAPING_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What to run. Only an interactive command is given our stdin and terminal."""
+    """What to run. Only an interactive command gets our stdin and terminal."""
 
     argv: Sequence[str] = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
@@ -48,7 +48,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotStarted:
-    """The machine could not start it."""
+    """The operating system could not start it."""
 
     reason: str
     is_missing: bool = False
@@ -72,7 +72,7 @@ class ProcessRunner(Protocol):
 
 
 class RealProcesses:
-    """The machine's own processes. One that is not interactive gets a session of its own, and so no terminal."""
+    """Processes of the operating system. One that is not interactive gets a session of its own, and so no terminal."""
 
     async def run(self, command: Command) -> Outcome:
         conversation = _Conversation(asyncio.get_running_loop())
@@ -104,7 +104,7 @@ async def _start(command: Command, conversation: _Conversation) -> asyncio.Subpr
 
 
 class _Conversation(asyncio.SubprocessProtocol):
-    """What a process says, until it has ended."""
+    """The output of a process, until it has ended."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.exited: asyncio.Future[None] = loop.create_future()

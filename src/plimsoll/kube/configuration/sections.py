@@ -43,7 +43,7 @@ class Section:
         return self._values.get(name) is not None
 
     def build_error(self, name: str, problem: str) -> InvalidInput:
-        """The complaint about a field; an empty name is the section itself."""
+        """The error about a field; an empty name is the section itself."""
         return InvalidInput(problem, path=self.get_path(name))
 
     def get_path(self, name: str) -> str:
@@ -63,7 +63,7 @@ class Section:
         return value
 
     def get_data(self, name: str) -> bytes:
-        """What is written in base64. Line breaks are allowed in it, as Go allows them."""
+        """A field in base64, decoded. Line breaks are allowed in it, as in Go."""
         written = self.get_text(name).replace("\n", "").replace("\r", "")
         try:
             return base64.b64decode(written, validate=True)
@@ -71,7 +71,7 @@ class Section:
             raise self.build_error(name, "is not base64") from None
 
     def get_file_path(self, name: str) -> str:
-        """The path of another file; a relative one starts where this file lies."""
+        """The path of another file; a relative path starts in the folder of this file."""
         written = self.get_text(name)
         return str(Path(self.file).absolute().parent / written) if written else ""
 
@@ -83,7 +83,7 @@ class Section:
         return tuple(values)
 
     def get_section(self, name: str) -> Section:
-        """A mapping within; an empty one when it is not there."""
+        """A nested mapping; empty if it is absent."""
         return Section(self._get_typed(name, dict, {}), file=self.file, path=self._join_path(name))
 
     def list_sections(self, name: str) -> Iterator[Section]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UserReader:
-    """Makes credentials of one entry, for one cluster."""
+    """Builds the credentials of one entry, for one cluster."""
 
     entry: Section
     cluster: Cluster
@@ -51,7 +51,7 @@ class UserReader:
         return parts[0] if len(parts) == 1 else CombinedCredentials(parts)
 
     def _read_all_credentials(self) -> list[Credentials]:
-        """Nothing is proved to a server that does not prove itself: kubectl sends no credentials over http."""
+        """No credentials are sent to a server without TLS, as in kubectl."""
         if not self.cluster.is_https:
             return []
         parts = [*self._read_certificate(), *self._read_header()]

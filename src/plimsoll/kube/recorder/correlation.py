@@ -3,11 +3,11 @@
 The rules and numbers of client-go's event correlator, as a pure state machine: occurrences and times in, entries out.
 
 * The same thing (object, type, reason, message) within the window after the last time counts up one event.
-* Once so many different messages with one object, type and reason came within the window, further new ones share one
-  event, marked as combined. client-go forgets a random message then; we keep those that were first, so that the same
+* After a number of different messages with one object, type and reason within the window, further new ones share one
+  event, marked as combined. client-go forgets a random message then; we keep the first ones, so that the same
   history gives the same events.
-* An object may cause `burst` writes at once and one more every `refill_s`. What is beyond is chatter. It is asked
-  before anything is counted, so that an event is either on the server or counted as dropped, never half.
+* An object may cause `burst` writes at once and one more every `refill_s`. Further events are dropped as chatter. The
+  budget is checked before anything is counted, so that an event is either on the server or counted as dropped.
 
 The number of remembered keys is limited; the least recently used key is forgotten.
 """
@@ -75,7 +75,7 @@ def build_equality_key(occurrence: Occurrence) -> Key:
 
 
 class Correlator:
-    """Remembers what was written lately. Times are seconds of one monotonic clock."""
+    """Remembers recently written events. Times are seconds of one monotonic clock."""
 
     def __init__(self, settings: CorrelationSettings) -> None:
         self._settings = settings
@@ -124,7 +124,7 @@ class Correlator:
 
 
 class _Similar:
-    """The messages of one object, type and reason, and when the last of them came."""
+    """The messages of one object, type and reason, and the time of the last one."""
 
     def __init__(self) -> None:
         self.messages: set[str] = set()
@@ -132,7 +132,7 @@ class _Similar:
 
 
 class _Lately(Generic[V]):
-    """So many values by key; the one not asked for for the longest time goes first."""
+    """A bounded map; the least recently used key is removed first."""
 
     def __init__(self, size: int) -> None:
         self._size = size

@@ -48,7 +48,7 @@ class Occurrence(Value):
 
     @property
     def namespace(self) -> str:
-        """Where the event is kept: an object without a namespace has its events in `default`."""
+        """The namespace of the event: `default` for an object without a namespace."""
         return self.about.namespace or "default"
 
 
@@ -65,7 +65,7 @@ def build_reference(resource: Resource, value: WireObject) -> ObjectReference:
 
 
 def cut(text: str, limit_bytes: int) -> str:
-    """At most so many bytes of UTF-8, never half a character; what has no UTF-8 form becomes a question mark."""
+    """Truncate to a number of bytes of UTF-8, between characters; what UTF-8 cannot express becomes `?`."""
     return text.encode(errors="replace")[:limit_bytes].decode(errors="ignore")
 
 
@@ -74,7 +74,7 @@ def to_unix_ns(moment: datetime) -> int:
 
 
 def build_event_name(about: str, at_ns: int, entropy: Entropy) -> str:
-    """`<object>.<time in hex>`; an object whose name an event cannot bear (`system:node`) gives way to a random one."""
+    """`<object>.<time in hex>`; a random name if the object's name is not valid for an Event (`system:node`)."""
     name = f"{about}.{at_ns:x}"
     return f"{entropy.generate_uid()}.{at_ns:x}" if find_subdomain_problems(name) else name
 
@@ -95,5 +95,5 @@ def build_event_body(occurrence: Occurrence, source: EventSource) -> dict[str, A
 
 
 def count_patch(*, message: str, count: int, last_at: datetime) -> dict[str, Any]:
-    """What changes when it happens once more."""
+    """The patch for one more occurrence."""
     return {"message": message, "count": count, "lastTimestamp": format_time(last_at)}

@@ -54,14 +54,14 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _PASSING: Final = (ServerUnreachable, TooManyRequests, ServerFailed)
-# What was reported already is remembered for so many namespaces and reasons.
+# The number of namespaces and reasons for which a reported failure is remembered.
 CHATTER: Final = "chatter"
 _REPORTS: Final = 1_000
 _NAMES_TRIED: Final = 16
 
 
 class RecorderSettings(Value):
-    """How much is held and how long it is tried; client-go's numbers."""
+    """Sizes and retry limits, with client-go's numbers."""
 
     queued: int = 1_000
     """Different ones: the same again takes no place of its own."""
@@ -71,7 +71,7 @@ class RecorderSettings(Value):
 
 
 class RecorderStatus(Value):
-    """What became of the events so far, those counted as one included: all but the one being written add up.
+    """Counters of all recorded events, including combined ones; the event being written is in none of them.
 
     `dropped` is by cause: overflow, chatter, refused, unreachable, stopped.
     """
@@ -111,7 +111,7 @@ class EventRecorder:
     def record(
         self, about: ObjectReference, event_type: EventType, *, reason: str, message: str, action: str = ""
     ) -> None:
-        """Something happened to an object. Never waits, never fails; texts that are too long are cut."""
+        """Record an event of an object. Never waits, never fails; long texts are truncated."""
         self._recorded += 1
         occurrence = Occurrence(
             about=about,
@@ -134,7 +134,7 @@ class EventRecorder:
         )
 
     async def run(self) -> None:
-        """Write events until cancelled; then those that wait, as far as that goes within the grace."""
+        """Write events until cancelled; then write the queued ones within the grace period."""
         self._is_stopping = False
         async with asyncio.TaskGroup() as group:
             writing = group.create_task(self._write_all(), name=f"events of {self._source.component}")
@@ -181,7 +181,7 @@ class EventRecorder:
             self._correlator.record_write(entry, written, self._clock.monotonic_s())
 
     async def _send_with_retries(self, pending: _PendingEvent) -> Written:
-        """Write it, again and again while the trouble may pass. Sending it twice leaves one event with one count."""
+        """Write it, and retry temporary failures. A repeated write leaves one event with one count."""
         policy = self._settings.retry
         failures = 0
         while True:
@@ -228,7 +228,7 @@ class EventRecorder:
         raise GaveUp(f"{_NAMES_TRIED} names for an event about {pending.occurrence.about.name} were taken")
 
     def _generate_name(self, occurrence: Occurrence) -> str:
-        """No two alike: a clock that stands still is helped on."""
+        """Generate a unique name, also while the clock does not advance."""
         self._last_name_ns = max(to_unix_ns(occurrence.at), self._last_name_ns + 1)
         return build_event_name(occurrence.about.name, self._last_name_ns, self._entropy)
 

@@ -1,6 +1,6 @@
 """Builds requests: paths, queries, bodies.
 
-Everything that could go wrong before sending goes wrong here, as `InvalidInput`: an unregistered struct, a
+Every mistake that shows before sending is an `InvalidInput` here: an unregistered struct, a
 namespaced kind without a namespace, a name that would lead to another path.
 """
 
@@ -51,7 +51,7 @@ class Calls:
         return resource
 
     def build_path(self, resource: Resource, name: str, *, namespace: str, subresource: str = "") -> str:
-        """Where one object is, or a part of it."""
+        """The path of one object, or of its subresource."""
         _check_segment(name, path="name")
         path = resource.build_path(self._choose_namespace(resource, namespace), name)
         if subresource:
@@ -60,11 +60,11 @@ class Calls:
         return path
 
     def build_collection_path(self, resource: Resource, *, namespace: str) -> str:
-        """Where objects are created: a namespaced kind needs to know where."""
+        """The path for creating objects; a namespaced kind needs a namespace."""
         return resource.build_path(self._choose_namespace(resource, namespace))
 
     def build_list_path(self, resource: Resource, selection: Selection) -> str:
-        """Where objects are listed and watched: without a namespace in all of them."""
+        """The path for lists and watches; without a namespace, all namespaces."""
         if selection.namespace:
             _check_segment(selection.namespace, path="namespace")
         return resource.build_path(selection.namespace)
@@ -122,7 +122,7 @@ class Calls:
 
 
 def encode_body(resource: Resource, body: Body, *, name: str = "") -> bytes:
-    """An object to send: with its kind, and `name`, where it says neither. Bytes go as they are."""
+    """Encode an object to send, with its kind and `name` where they are absent. Bytes are sent unchanged."""
     if isinstance(body, bytes):
         return body
     if isinstance(body, WireObject):
@@ -138,7 +138,7 @@ def encode_body(resource: Resource, body: Body, *, name: str = "") -> bytes:
 
 
 def get_namespace(body: Body) -> str:
-    """Where an object says it belongs."""
+    """The namespace in the metadata of an object."""
     if isinstance(body, WireObject):
         return body.metadata.namespace
     metadata = body.get("metadata") if isinstance(body, Mapping) else None
@@ -148,7 +148,7 @@ def get_namespace(body: Body) -> str:
 
 
 def patch_body(body: Wire | Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes) -> bytes:
-    """A patch as it stands."""
+    """Encode a patch."""
     return body if isinstance(body, bytes) else encode_json(body)
 
 
@@ -168,7 +168,7 @@ def _encode_value(value: Any) -> Any:
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_encode_value)
 
 
-# Whatever could be more than one plain segment; only of that the whole rule is asked.
+# Names that could be more than one plain segment; only these need the whole rule.
 _SUSPICIOUS: Final = re.compile(r"[/%]|^\.\.?$")
 
 

@@ -1,4 +1,4 @@
-"""The calls a transport carries at the moment: each has its time limit, and closing the transport ends them all.
+"""The calls in flight on a transport: each has its time limit, and closing the transport ends them all.
 
 Both transports, `kube.http` and that of the embedded server, end calls in the same way. Time is that of the event loop,
 which may be virtual.
@@ -28,7 +28,7 @@ class InFlightCalls:
         return _UnderWay(asyncio.timeout(timeout_s), self._deadlines)
 
     async def carry(self, doing: Coroutine[Any, Any, T], timeout_s: float) -> T:
-        """Do it within that time. For calls that seldom wait: one that is answered at once needs no deadline."""
+        """Run the call within its time limit. A call that is answered at once needs no deadline."""
         try:
             waits_for = doing.send(None)
         except StopIteration as done:
@@ -65,7 +65,7 @@ class _UnderWay:
 
 
 class _Rest(Generic[T]):
-    """A coroutine that has gone as far as to wait for something."""
+    """The rest of a coroutine that has been run to its first wait."""
 
     __slots__ = ("_doing", "_waits_for")
 

@@ -1,4 +1,4 @@
-"""What callers say besides which object: which part of a list, how to delete or write, how a client behaves.
+"""Options of calls: which part of a list, how to delete or write, how a client behaves.
 
 Plain values without a client, so that informers, controllers and the command line can hold, compare and print them.
 """
@@ -49,13 +49,13 @@ class Selection(Value, frozen=True):
 
     @property
     def query(self) -> list[tuple[str, str]]:
-        """What narrows the list, as the server takes it."""
+        """The selectors as query parameters."""
         pairs = (("labelSelector", str(self.labels)), ("fieldSelector", str(self.fields)))
         return [(name, value) for name, value in pairs if value]
 
     @property
     def version_query(self) -> list[tuple[str, str]]:
-        """Which state is wanted: for a first page only, the following ones carry it in their `continue`."""
+        """The requested version, for the first page only: later pages have it in their `continue`."""
         pairs = (("resourceVersion", self.resource_version), ("resourceVersionMatch", self.resource_version_match))
         return [(name, value) for name, value in pairs if value]
 
@@ -78,7 +78,7 @@ class DeleteOptions(Value, frozen=True):
 
     @property
     def body(self) -> dict[str, object]:
-        """The fields of a `DeleteOptions` object; empty if there is nothing to say."""
+        """The fields of a `DeleteOptions` object; empty by default."""
         conditions = {"uid": self.uid, "resourceVersion": self.resource_version}
         preconditions = {name: value for name, value in conditions.items() if value}
         fields: dict[str, object] = {"preconditions": preconditions, "propagationPolicy": self.propagation}
@@ -91,7 +91,7 @@ class DeleteOptions(Value, frozen=True):
 
 
 class WriteOptions(TypedDict, total=False):
-    """What every write may say."""
+    """Options of every write."""
 
     dry_run: bool
     """Do everything but store it."""
@@ -102,7 +102,7 @@ class WriteOptions(TypedDict, total=False):
 
 
 class ApplyOptions(WriteOptions, total=False):
-    """What a server-side apply may say besides."""
+    """Further options of a server-side apply."""
 
     force: bool
     """Take fields over from other managers instead of failing with `Conflict`."""
@@ -123,7 +123,7 @@ class ClientSettings(Value, frozen=True):
     """How a client behaves.
 
     `timeout_s` bounds one attempt. `deadline_s` bounds a call with all its attempts, counted from when the first one
-    may go; before that a call may wait in the rate limit of `qps` calls a second on the average and
+    may go; before that a call may wait in the rate limit of `qps` calls per second on average and
     `burst` at once (`qps` 0: no limit).
     """
 

@@ -1,7 +1,7 @@
 """Lists in pages, so that neither server nor client ever holds 100,000 objects as one text.
 
-A list in pages is of one moment: all pages have the version of the first. The server keeps that moment only for
-minutes; then it answers `Expired`, and what was read so far is worth nothing by itself.
+All pages of a list have the version of the first. The server keeps that version only for minutes; then it answers
+`Expired`, and the pages read so far cannot be completed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RawPage(Value, Generic[T]):
 
 
 class PartialObjectMetadata(WireObject):
-    """An object of any kind, of which only the metadata was asked for."""
+    """An object of any kind, of which only the metadata was requested."""
 
 
 async def iterate_pages(

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 LONG_WAIT_S: Final = 1.0
-# A wait computed in floats may end a hair too early; another of a millisecond ends that, one of zero would spin.
+# A wait computed in floats may end slightly too early; a further millisecond corrects that, zero would spin.
 _SHORTEST_WAIT_S: Final = 0.001
 
 
 class RateLimit:
-    """At most `burst` calls at once and `qps` a second on the average; `qps` 0 lets everything pass."""
+    """At most `burst` calls at once and `qps` per second on average; `qps` 0 means no limit."""
 
     def __init__(self, *, qps: float, burst: int, clock: Clock) -> None:
         self._qps = qps
@@ -62,7 +62,7 @@ class RateLimit:
 
 
 class TokenBucket:
-    """Holds up to `burst` tokens, full at first, and gains `per_s` of them a second."""
+    """Holds up to `burst` tokens, is full at first, and gains `per_s` tokens per second."""
 
     def __init__(self, *, per_s: float, burst: int) -> None:
         if not 0 < per_s < math.inf:
@@ -84,12 +84,12 @@ class TokenBucket:
         return True
 
     def get_wait_s(self, now_s: float) -> float:
-        """How long until there is a token to take."""
+        """The time until a token is available."""
         self._refill(now_s)
         return max(0.0, (1 - self._tokens) / self._per_s)
 
     def reserve_s(self, now_s: float) -> float:
-        """Take a token that may not be there yet: how long until it is."""
+        """Take a token in advance, and return the time until it is available."""
         self._refill(now_s)
         self._tokens -= 1
         return max(0.0, -self._tokens / self._per_s)

@@ -1,8 +1,7 @@
 """Typed errors from error responses.
 
-API servers answer with a `Status`; what stands before them (proxies, load balancers, a mux that knows no such path)
-with text or HTML. Either way the caller gets an `ApiError` of the right kind with a message a person can use: the
-server's own, word for word, or what can be made of the page.
+API servers answer with a `Status`; proxies, load balancers and unknown paths answer with text or HTML. In both cases
+the caller gets an `ApiError` of the right class: with the server's own message, or with a summary of the page.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _LOOKS_LIKE_HTML: Final = re.compile(rb"\s*<(!doctype|html|head|body)", re.IGNOR
 _LONGEST_TEXT: Final = 500
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-# What apimachinery calls the codes when a body does not say.
+# The reasons of apimachinery for codes, for bodies without a reason.
 _REASONS: Final = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -49,9 +48,9 @@ _REASONS: Final = {
 
 
 def build_api_error(reply: Response, call: Request, *, now: datetime) -> ApiError:
-    """The error that a reply without success is."""
+    """The error of an unsuccessful response."""
     status = _read_status(reply.body) or _build_status(reply, call)
-    # The code of the exchange counts: what is in the body may have been made for another one.
+    # The HTTP status counts: the body may contain another code.
     status = msgspec.structs.replace(status, code=reply.status)
     return build_error(status, retry_after_s=retry_after_s(reply, status, now=now))
 

@@ -43,7 +43,7 @@ ONLY_AT_START: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeConfig:
-    """What the ConfigMap says now. `problem`: why its options cannot be used."""
+    """The content of the ConfigMap. `problem`: why its options cannot be used."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     paused: str = ""
@@ -57,7 +57,7 @@ class RuntimeConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChange:
-    """A change: flags to set, flags to forget. `in_force` are the options of the running program, as far as known.
+    """A change: flags to set, flags to unset. `in_force` are the options of the running program, as far as known.
 
     `now` is noted with the change.
     """
@@ -110,7 +110,7 @@ def _parse_time(written: str) -> datetime | None:
 
 
 async def configure(client: Client, namespace: str, wanted: ConfigChange) -> ConfigDiff:
-    """Sets and forgets options; raises `InvalidOptions` or `InvalidInput`, and then nothing is changed."""
+    """Sets and unsets options; raises `InvalidOptions` or `InvalidInput`, and then nothing is changed."""
     changes = normalize_options(wanted.options)
     _check_running(changes)
     unset = [_get_flag(name).name for name in wanted.unset]

@@ -64,7 +64,7 @@ class SchedulerProfile:
 
     @property
     def is_plain(self) -> bool:
-        """Nothing of it bears on where pods fit."""
+        """Whether nothing in the profile changes where pods fit."""
         return self == SchedulerProfile(scheduler=self.scheduler)
 
 
@@ -142,7 +142,7 @@ def _find_disabled(plugins: Json, *, path: str) -> frozenset[str]:
 
 
 def _read_default_spread(arguments: Json, *, path: str) -> tuple[TopologySpreadConstraint, ...]:
-    """The system's own defaults are wishes, which never keep a pod from a node: only a list of its own counts."""
+    """The system defaults are ScheduleAnyway and never keep a pod off a node: only a configured list counts."""
     listed = _get_list(arguments, "defaultConstraints", path=path)
     if listed and arguments.get("defaultingType") != "List":
         raise InvalidInput("needs defaultingType: List", path=f"{path}.defaultConstraints")

@@ -140,7 +140,7 @@ def _watch_named(name: str, informers: SharedInformerFactory, *, namespace: str)
 
 
 def _override(given: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
-    """Whatever the spelling: `enable-node-autoprovisioning` of the ConfigMap goes before `node-autoprovisioning`."""
+    """Any spelling overrides: `enable-node-autoprovisioning` in the ConfigMap replaces `node-autoprovisioning`."""
     names = {flag.name for flag in map(find_flag, added) if flag is not None}
     kept = {name: value for name, value in given.items() if (flag := find_flag(name)) is None or flag.name not in names}
     return {**kept, **added}

@@ -1,6 +1,6 @@
-"""Node affinity: nodeSelector and the required terms; preferences only rank nodes and are not looked at.
+"""Node affinity: nodeSelector and the required terms; preferences only rank nodes and are ignored.
 
-`RequiredNodes` is also what topology spread asks which nodes count as domains.
+Topology spread also uses `RequiredNodes`, to decide which nodes count as domains.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 class Tolerations:
-    """A pod's tolerations, filed so that a taint is looked up and not compared with each of them."""
+    """A pod's tolerations, indexed so that a taint is looked up instead of compared with each of them."""
 
     __slots__ = ("_any_value", "_values")
 

@@ -1,9 +1,9 @@
 """Topology spread constraints with DoNotSchedule (kube-scheduler's PodTopologySpread).
 
-In each domain (value of the topology key) the matching pods of the pod's namespace are counted; the pod may go where
-its coming keeps the domain within maxSkew of the emptiest one. Which nodes make a domain is part of the rule: they
-carry the keys of all constraints, and, unless a policy says otherwise, the pod's own node affinity allows them.
-ScheduleAnyway only ranks nodes and is not looked at.
+In each domain (value of the topology key) the matching pods of the pod's namespace are counted; the pod fits where
+one more pod keeps the domain within maxSkew of the emptiest one. Which nodes make a domain is part of the rule: they
+carry the keys of all constraints, and, by default, the pod's own node affinity allows them.
+ScheduleAnyway only ranks nodes and is ignored.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class _PendingClaim:
 
     @property
     def is_being_provisioned(self) -> bool:
-        """A node was chosen for it before: volumes are no longer looked at."""
+        """A node was chosen for the claim before: existing volumes are ignored."""
         return self._selected_node is not None
 
     def is_decided_elsewhere(self, place: NodeState) -> bool:

@@ -43,7 +43,7 @@ WORLD: Final = "simulation"
 """The field manager of objects that the file describes in its own format: groups and their nodes."""
 
 _CHUNK: Final = 500
-# What others need to be there first. Pods come last: their accounts, priorities and volumes are looked up.
+# Objects that others need come first. Pods come last: their accounts, priorities and volumes are looked up.
 _EARLY: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass", "ServiceAccount")
 
 
@@ -146,7 +146,7 @@ class Seeder:
     # ---- inside
 
     def _build_apply(self, resource: ServedResource, key: Key, body: Json, *, manager: str) -> Request:
-        """A call of its own: no struct is there for every kind that a file may hold."""
+        """Built by hand: a file may contain kinds without a struct."""
         calls = self._client.calls
         path = calls.build_path(build_plain_resource(resource), key.name, namespace=key.namespace)
         return calls.patch(
@@ -157,7 +157,7 @@ class Seeder:
         )
 
     async def _judge_status(self, resource: ServedResource, key: Key, manifest: Json) -> None:
-        """Of a kind with a definition the server is asked; of the others `manifest_entries` has seen to it."""
+        """The server validates kinds with a definition; `manifest_entries` has validated the others."""
         status = manifest.get("status")
         if (
             status is None
@@ -255,7 +255,7 @@ class Seeder:
 
 
 def _keep_given_taints(body: Json, manifest: Json) -> None:
-    """A node is as it is given: the server's taint for new ones is for kubelets that are still to come."""
+    """Keep the taints of the file: the server's taint for new nodes is for kubelets that have not reported yet."""
     given = (manifest.get("spec") or {}).get("taints") or ()
     taints = [
         taint for taint in body.get("spec", {}).get("taints", ()) if taint in given or not is_not_ready_taint(taint)

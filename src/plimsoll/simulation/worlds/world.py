@@ -79,7 +79,7 @@ _DAY_S: Final = 86_400
 
 # In one process no watch breaks unnoticed, so there is no need to reopen it every few minutes.
 _INFORMERS: Final = InformerSettings(shortest_watch_s=7 * _DAY_S, longest_watch_s=7 * _DAY_S)
-# Nor need the server say every minute that it is there, but to the autoscaler, which removes nothing on old news.
+# Bookmarks every minute are only for the autoscaler, which removes nothing based on old state.
 _OF_THE_CLUSTER: Final = replace(_INFORMERS, wants_bookmarks=False, silence_s=8 * _DAY_S)
 # A scenario's pods are not observed every second: one write when a pod runs, one when it is gone.
 _KUBELET: Final = KubeletSettings(
@@ -258,7 +258,7 @@ class World:
         dead, self._running = self._running, []
         for task in dead:
             task.cancel()
-            # Once asks it to stop in order; once more, after it heard that, gives it no time for it.
+            # The first cancellation asks it to stop in order; the second, after it began to stop, ends it at once.
             self.run.loop.call_soon(task.cancel)
         self._start_process()
 
