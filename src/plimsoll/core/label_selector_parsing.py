@@ -59,12 +59,12 @@ class _Token(NamedTuple):
 
 
 def parse_label_selector(text: str) -> LabelSelector:
-    """The selector that `text` spells; raises `UnparsableSelector` with Kubernetes' words."""
+    """The selector of the text; raises `UnparsableSelector` with the message of Kubernetes."""
     return LabelSelector(_Parser(text).parse_requirements())
 
 
 class _Parser:
-    """One pass over the tokens, one token looked ahead."""
+    """One pass over the tokens, with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [_Token(found.group(1), found.start(1)) for found in _TOKEN.finditer(text)]
@@ -101,7 +101,7 @@ class _Parser:
             token = self._take()
         if not token.is_word:
             raise _build_unexpected_token_error(token, "identifier")
-        # Kubernetes has no path at hand here and prints Go's nil for it.
+        # Kubernetes has no path here and prints Go's nil for it.
         if problem := find_key_problem(token.text, path="<nil>"):
             raise UnparsableSelector(problem, position=token.position)
         key = token.text

@@ -131,11 +131,11 @@ class Quantity:
     __rmul__ = __mul__
 
     def _format_with(self, other: Quantity) -> Format:
-        """A sum is written like its first part, unless that part is nothing."""
+        """A sum has the format of its first operand, unless that is zero."""
         return self.format if self.nano else other.format
 
 
-# A cluster writes few different amounts and reads them all the time: a seventh of what creating a pod cost.
+# A cluster has few different amounts and reads them often: parsing was a seventh of the cost of creating a pod.
 @lru_cache(maxsize=4096)
 def _parse(written: str) -> Quantity:
     match = _SHAPE.fullmatch(written)

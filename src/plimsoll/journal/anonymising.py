@@ -1,6 +1,6 @@
-"""Anonymisation of recordings: names of objects and namespaces, values of labels, images, and possible secrets.
+"""Anonymises recordings: names of objects and namespaces, values of labels, images, and possible secrets.
 
-Every text becomes a keyed hash of itself, the same wherever it stands: a pod's nodeName still names its node, selectors
+Every text becomes a keyed hash of itself, the same everywhere: a pod's nodeName still names its node, selectors
 still select, affinity still matches, an instance type still is the machine type's name. Kept as they are: keys (of
 labels, taints, resources), whole numbers (`Gt` and `Lt` compare them), and words whose meaning is Kubernetes' own or
 ours ("true", "kube-system", "amd64"). Dropped: environment, commands, addresses, messages, data of ConfigMaps and

@@ -1,11 +1,10 @@
-"""The file of the SQLite driver: opened, checked and migrated; entries written whole or not at all. Blocking.
+"""The file of the SQLite driver: opens, checks and migrates it, and writes entries atomically. Blocking.
 
-`SqliteJournal` calls it in a thread; the command line, which has nothing else to do, calls it directly and read-only.
+`SqliteJournal` calls it in a thread; the command line calls it directly and read-only.
 
-A row is an entry, compressed, with a checksum. `subjects` leads from a thing to the entries that name it, by a
-hash of its name: two things with one hash cost a look, not a wrong answer. The write-ahead log with
-`synchronous=NORMAL` survives `kill -9` with every finished entry; after a power cut the last ones may be missing, never
-half of one.
+A row is an entry, compressed, with a checksum. `subjects` maps an object to the entries that name it, by a hash of its
+name: two objects with one hash cost one more read, not a wrong answer. The write-ahead log with `synchronous=NORMAL`
+survives `kill -9` with every finished entry; after a power cut the last ones may be missing, but none is partial.
 """
 
 from __future__ import annotations
@@ -153,7 +152,7 @@ class JournalFile:
         ).fetchall()
         _delete(connection, dropped)
         while _count_used_bytes(connection) > self._retention.total_bytes:
-            # A part at a time: how much room an entry takes shows when it is gone.
+            # A part at a time: the space of an entry is known only after its deletion.
             oldest = connection.execute(
                 "SELECT number FROM entries WHERE number < ? ORDER BY number "
                 "LIMIT (SELECT count(*) / 20 + 1 FROM entries)",

@@ -64,7 +64,7 @@ def apiserver(  # noqa: PLR0917 - an option each, named by their callers
     from plimsoll.local.apiserver.run import Settings
     from plimsoll.local.apiserver.storage import Durability
 
-    if not data.name:  # an empty path or the current directory: keys would lie among other files
+    if not data.name:  # an empty path or the current directory: keys would be mixed with other files
         raise InvalidInput("must name a directory of its own, e.g. --data ./cluster", path="--data")
     _serve(
         Settings(

@@ -155,7 +155,7 @@ def _record_snapshot(connection: Connection, options: dict[str, Any], *, keep_na
 
 
 def _run_one_loop(connection: Connection, options: dict[str, Any]) -> LoopResult:
-    """A dry one: seen by the autoscaler's own eyes, and nothing is done."""
+    """Run one loop iteration as a dry run: the autoscaler observes and plans, and nothing is changed."""
     import asyncio
     import os
 

@@ -1,6 +1,6 @@
 """How to reach a Kafka cluster: bootstrap servers, TLS, SASL and time limits.
 
-The settings come from a properties file as Kafka's own tools take it (`--command-config`). Names of the Java client and
+The settings come from a properties file, as for Kafka's own tools (`--command-config`). Names of the Java client and
 of librdkafka are both read. A property that is not known is an error that names it, because a misspelt one would
 connect without encryption. Secrets appear in no message and no log.
 """
@@ -38,7 +38,7 @@ class Secret(str):
 
 
 class ConnectionSettings(Value):
-    """A cluster and how to speak to it. Empty texts mean: not set."""
+    """The address, security and time limits of a cluster. An empty text means: not set."""
 
     bootstrap: tuple[str, ...]
     """HOST:PORT of some brokers. They name all others."""

@@ -1,7 +1,7 @@
 """Why TLS failed and how to fix it: the certificate, its names and dates, and the authorities it was checked against.
 
-OpenSSL gives only the reason. To name the content of the certificate it is fetched again, on a connection that checks
-nothing and carries nothing.
+OpenSSL gives only the reason. To describe the certificate, it is fetched again on a connection that verifies
+nothing and sends nothing.
 """
 
 from __future__ import annotations

@@ -105,8 +105,8 @@ class Election(Value):
     def remember_write(self, claim: Claim, *, now_s: float) -> Election:
         """A write is about to be sent: remembered before its outcome is known.
 
-        Of the others the one that stands there and those that could still count: a record older than its duration is
-        worthless, whichever process wrote it.
+        Of the earlier writes, the observed one and those that could still count are kept: a record older than its
+        duration is worthless, whichever process wrote it.
         """
         write = Write(
             stamp=claim.stamp, acquire_time=claim.acquire_time, transitions=claim.transitions, sent_at_s=now_s

@@ -62,7 +62,7 @@ class Claim(Value):
 
 
 def format_micro_time(moment: datetime) -> str:
-    """Six digits, always: a real server refuses every other number of them."""
+    """Always six digits: a real server refuses any other number."""
     return MicroTime.of(moment).to_text()
 
 

@@ -26,7 +26,7 @@ _SERVICE_ACCOUNT: Final = "system:serviceaccount"
 
 
 class Role(NamedTuple):
-    """A Role, or (without a namespace) a ClusterRole; `selectors` is there if it is made of others."""
+    """A Role, or (without a namespace) a ClusterRole; `selectors` is set if it aggregates others."""
 
     namespace: str
     name: str
@@ -78,7 +78,7 @@ class Binding(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """A binding that applies to a user, and the words for the subject by which it does."""
+    """A binding that applies to a user, and the description of the matching subject."""
 
     binding: Binding
     subject: str
@@ -93,7 +93,7 @@ class _Place(NamedTuple):
 
 
 class Policies:
-    """Every role and binding. `grants` and `find_binding_rules` are what decisions are made from."""
+    """Every role and binding. Decisions use `grants` and `find_binding_rules`."""
 
     def __init__(self, roles: Iterable[Role], bindings: Iterable[Binding]) -> None:
         self._roles = {(role.namespace, role.name): role for role in roles}
@@ -137,7 +137,7 @@ class Policies:
         return role.rules if role.selectors is None else self._aggregate(role)
 
     def _aggregate(self, role: Role) -> tuple[Rule, ...]:
-        """The rules of all plain roles that can be reached by selectors; selectors may go in circles."""
+        """The rules of all plain roles that selectors reach; selectors may form cycles."""
         known = self._aggregated.get(role.name)
         if known is not None:
             return known

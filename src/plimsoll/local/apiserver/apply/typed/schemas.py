@@ -1,6 +1,6 @@
 """Types from schemas: the shipped OpenAPI components for built-in kinds, a definition's `openAPIV3Schema` for others.
 
-`TypeSchema` is what the rest of the package asks for. Parts without a schema are deduced from the value: maps are owned
+The rest of the package uses `TypeSchema`. Parts without a schema are deduced from the value: maps are owned
 field by field, lists as a whole.
 """
 
@@ -26,7 +26,7 @@ _OBJECT_FIELDS: Final[dict[str, Schema]] = {
 
 
 class TypeSchema:
-    """What a kind in one version looks like: its type, and the object that Go starts from when it creates one."""
+    """The schema of a kind in one version: its type, and the empty object of Go."""
 
     __slots__ = ("blank", "root")
 

@@ -1,4 +1,4 @@
-"""The types that ownership and merging know: scalars, lists and maps with their merge rules.
+"""The types of ownership and merging: scalars, lists and maps with their merge rules.
 
 `schemas` makes them from OpenAPI. As in structured-merge-diff, an `Atom` allows one or several of the three, and a walk
 takes the one that fits the value.
@@ -27,7 +27,7 @@ class Scalar(Enum):
 
 
 class Absent(Enum):
-    """The value that is not there, where null is one that is."""
+    """An absent value, which differs from null."""
 
     ABSENT = "absent"
 
@@ -53,7 +53,7 @@ class Atom:
         self._alone: dict[str, Atom] = {}
 
     def narrow(self, value: Any) -> Atom:
-        """Only the type that fits the value; all of them if none does, or if it is null or not there."""
+        """Only the type that fits the value; all types if none fits, or if the value is null or absent."""
         if value is None or value is ABSENT or (self.map is None) + (self.list is None) + (self.scalar is None) == 2:
             return self
         if isinstance(value, dict):

@@ -47,7 +47,7 @@ class StatefulSetView(Value):
 
 
 class StatefulSetPlan(Value):
-    """Ordinals to make a pod for, pods to delete, pods to give their labels back, pods whose claims may be missing."""
+    """Ordinals without a pod, pods to delete, pods to label again, pods whose claims may be missing."""
 
     create: tuple[int, ...] = ()
     delete: tuple[Pod, ...] = ()
@@ -75,7 +75,7 @@ def plan_stateful_set(view: StatefulSetView) -> StatefulSetPlan:
 
 
 def compute_stateful_set_status(view: StatefulSetView) -> StatefulSetStatus:
-    """What is true of the set now."""
+    """The status of the set now."""
     stateful_set = view.stateful_set
     ready = [pod for pod in view.pods if _is_running_and_ready(pod)]
     staying = [pod for pod in view.pods if not _is_leaving(pod)]
@@ -117,7 +117,7 @@ def index_pods_by_ordinal(view: StatefulSetView) -> dict[int, Pod]:
 
 
 class _Work:
-    """What a plan is collected in."""
+    """The parts of a plan that is being built."""
 
     def __init__(self) -> None:
         self.create: list[int] = []
@@ -127,7 +127,7 @@ class _Work:
 
 
 def _plan_desired_pods(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> bool:
-    """See to the pods that should be there; whether an ordered set may go on to anything else."""
+    """Plan the desired pods; returns whether an ordered set may continue with other steps."""
     for ordinal in range(wanted.start, wanted.end):
         pod = pods.get(ordinal)
         is_well = _plan_desired_pod(view, ordinal, pod, work)
@@ -154,7 +154,7 @@ def _plan_desired_pod(view: StatefulSetView, ordinal: int, pod: Pod | None, work
 
 
 def _scale_down(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> bool:
-    """From the top; an ordered set waits for each to be gone. Whether nothing is left to do."""
+    """Delete surplus pods from the top; an ordered set waits for each. Returns whether nothing is left to do."""
     condemned = [pods[ordinal] for ordinal in sorted(pods, reverse=True) if ordinal not in wanted]
     if not view.is_ordered:
         work.delete += [pod for pod in condemned if not _is_leaving(pod)]
@@ -169,7 +169,7 @@ def _scale_down(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, w
 
 
 def _plan_update(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> None:
-    """The highest pod of another revision goes, if all above it are well."""
+    """Delete the highest pod of another revision, if all pods above it are healthy."""
     strategy = view.stateful_set.spec.update_strategy
     if strategy.type == _ON_DELETE:
         return
