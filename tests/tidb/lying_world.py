@@ -245,11 +245,21 @@ class LyingCluster(DrainingCluster):
         self.run.advance_by(max(0.0, at_s - (self.run.clock.now() - START).total_seconds()))
 
     def _touch_all(self, mark: str) -> None:
-        """Write every object that is watched, without a change that matters."""
+        """Write every object that is watched, without a change that matters.
+
+        The autoscaler is edited so that it scales nothing, and put back at once: only a watch that loses the second
+        event shows the first.
+        """
         played = self.server.played  # type: ignore[union-attr] # it is the fake one
         for (plural, _, _), found in [*played.objects.items()]:
             if f"watch {plural}" in WATCHES:
-                played.put(plural, merge(found, {"metadata": {"annotations": {"touched": mark}}}))
+                touched = merge(found, {"metadata": {"annotations": {"touched": mark}}})
+                if plural == "tidbclusterautoscalers":
+                    before = found["metadata"].get("generation", 1)
+                    edit = {"metadata": {"generation": before + 1}, "spec": {"tikv": None, "tidb": None}}
+                    played.put(plural, merge(touched, edit))
+                    touched = merge(touched, {"metadata": {"generation": before + 2}})
+                played.put(plural, touched)
 
     @property
     def is_deleted(self) -> bool:

@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from plimsoll.objects.api.tidb import TidbClusterAutoScaler
+from plimsoll.objects.codec.decoding import RawObject, encode_object
+from plimsoll.tidb import controller
 from plimsoll.tidb.actuation import actuator, deletion, drain
 from plimsoll.tidb.observing import cluster_lists, observer
 from plimsoll.tidb.pd import access, members
@@ -128,6 +131,44 @@ def _unwarned(answer: Any, query: str, *, at_s: float) -> Any:
 
 _read_reply = prometheus._read
 
+
+class _CachedAutoscalers:
+    """Without the rule that a reconcile reads the autoscaler from the API server: it comes from the watch."""
+
+    def __init__(self) -> None:
+        self._informer: Any = None
+
+    def build_controller(self, built: Any, autoscaler: Any, informers: Any, **more: Any) -> None:
+        self._informer = informers.get_informer(TidbClusterAutoScaler)
+        _build_controller(built, autoscaler, informers, **more)
+
+    async def get(self, asked: Any, of: Any, name: str, namespace: str) -> Any:
+        if of is not TidbClusterAutoScaler or self._informer is None:
+            return await _get_live(asked, of, name, namespace)
+        view = self._informer.cache.get(name, namespace)
+        return None if view is None else RawObject(view=view, raw=encode_object(view))
+
+
+_build_controller = controller.TidbController.__init__
+_get_live = observer.Observer._get
+
+
+def _read_from_caches() -> list[Patch]:
+    cached = _CachedAutoscalers()
+
+    async def get(asked: Any, of: Any, name: str, namespace: str) -> Any:
+        return await cached.get(asked, of, name, namespace)
+
+    def build(built: Any, autoscaler: Any, informers: Any, **more: Any) -> None:
+        cached.build_controller(built, autoscaler, informers, **more)
+
+    return [
+        (controller.TidbController, "__init__", build),
+        (observer.Observer, "_get", get),
+        (actuator.Actuator, "_confirm", _unconfirmed),
+    ]
+
+
 GUARDS: dict[str, tuple[list[Patch], list[Cell]]] = {
     "guarding holds like draining": (
         [(drain, "choose_next_guarding_step", _guarding_step_of_old)],
@@ -188,6 +229,10 @@ GUARDS: dict[str, tuple[list[Patch], list[Cell]]] = {
     "an autoscaler as it was": (
         [(actuator.Actuator, "_confirm", _unconfirmed)],
         [Cell("steady", "get tidbclusterautoscalers", Lie.STALE)],
+    ),
+    "an autoscaler that is read and not watched": (
+        _read_from_caches(),
+        [Cell("steady", "watch tidbclusterautoscalers", Lie.HALF)],
     ),
     "the lease before PD is changed": (
         [(access, "_GuardedHttpClient", _unguarded)],

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_BLOCK = re.compile(r"```(?:console|sh|)\n(.*?)```", re.DOTALL)
+_BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+_OF_COMMANDS = ("console", "sh", "")
 _REPLACED = [
     (r"\b(web|big)-[0-9a-f]{8,10}-[a-z0-9]{5}\b", r"\1-POD"),
+    (r"\bstore \d+\b", "STORE"),
+    (r"\b\d+ (leaders|regions)\b", r"N \1"),
     (r"\bnodeautoprovisioning-\S+-[a-z0-9]{8}(-\d+)?\b", "GROUP"),
     (r"\bworkers-\d+\b", "NODE"),
     (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(Z| UTC)", "TIME"),
@@ -43,8 +46,10 @@ class DocumentedCommand(NamedTuple):
 def read_commands(page: str, *, heading: str = "") -> Iterator[DocumentedCommand]:
     """The commands of a page, or of one section: lines after `$ `, or all lines of a block without any."""
     text = page.split(f"\n{heading}\n")[1].split("\n## ", maxsplit=1)[0] if heading else page
-    for block in _BLOCK.findall(text):
-        lines = block.splitlines()
+    for language, block in _BLOCK.findall(text):
+        if language not in _OF_COMMANDS:
+            continue
+        lines = block.replace("\\\n", " ").splitlines()
         if not any(line.startswith("$ ") for line in lines):
             yield from (DocumentedCommand(line.partition(" #")[0].strip(), []) for line in lines if line.strip())
             continue
