@@ -71,7 +71,7 @@ def test_k30_a_star_stays_and_foreign_entries_and_rates_stay():
         assert during["topic", "b"][FOLLOWER_LIST].startswith("7:7,")
         assert during["broker", "1"][LEADER_RATE] == "777"
         codes = {reason.code: reason for reason in world.executor.get_progress().held}
-        assert "brokers 1 have a throttle rate of another client" in codes["ForeignThrottle"].message
+        assert "broker 1 has a throttle rate of another client" in codes["ForeignThrottle"].message
         assert world.finish(task).end is ExecutionEnd.COMPLETED
         assert world.cluster.throttles() == before
 

@@ -482,5 +482,5 @@ def test_k37_a_broker_that_a_reassignment_is_filling_stays_registered():
             return True
 
         reason = world.until(unregister_broker(world.cluster.admin, NEW, gone))
-        assert str(reason) == f"broker 3 hosts 1 replicas: {first.topic}-{first.partition}"
+        assert str(reason) == f"broker 3 hosts 1 replica: {first.topic}-{first.partition}"
         assert world.until(unregister_broker(world.cluster.admin, 55, gone)) is None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from plimsoll.core.formatting import format_count
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
 from plimsoll.kafka.executor import reasons
@@ -108,10 +109,10 @@ class Execution:
         because = (reasons.explain_left_rates(left),) if left else ()
         if self.context.is_stopping:
             aborted = sum(task.state is TaskState.ABORTED for task in self.context.tasks)
-            message = f"stopped: {aborted} movements were not completed"
+            message = f"stopped: {format_count(aborted, 'movement was', 'movements were')} not completed"
             return self._build_outcome(ExecutionEnd.STOPPED, Reason(code="Stopped", message=message, because=because))
         if dead:
-            message = f"{dead} movements could not be completed"
+            message = f"{format_count(dead, 'movement')} could not be completed"
             return self._build_outcome(
                 ExecutionEnd.FAILED, Reason(code="MovementsDead", message=message, because=because)
             )

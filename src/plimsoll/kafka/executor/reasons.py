@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.core.formatting import format_count
+from plimsoll.core.formatting import choose_form, format_count
 from plimsoll.core.plans import Reason
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ def name_some(names: Collection[object]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
+def _name_brokers(brokers: Collection[int]) -> str:
+    return f"{choose_form(len(brokers), 'broker', 'brokers')} {name_some(brokers)}"
+
+
 def explain_foreign(keys: Collection[TopicPartition]) -> Reason:
     return Reason(
         code="ForeignReassignment",
@@ -33,7 +37,8 @@ def explain_foreign(keys: Collection[TopicPartition]) -> Reason:
 def explain_under_replicated(keys: Collection[TopicPartition], brokers: Collection[int]) -> Reason:
     return Reason(
         code="UnderReplicated",
-        message=f"under-replicated: {name_some(keys)}; brokers {name_some(brokers)} get 1 movement at a time",
+        message=f"under-replicated: {name_some(keys)}; {_name_brokers(brokers)} "
+        f"{choose_form(len(brokers), 'gets', 'get')} 1 movement at a time",
         facts={"partitions": len(keys), "brokers": sorted(brokers)},
     )
 
@@ -57,7 +62,7 @@ def explain_no_leader(keys: Collection[TopicPartition]) -> Reason:
 def explain_dead_destination(brokers: Sequence[int]) -> Reason:
     return Reason(
         code="DestinationDown",
-        message=f"the destination is down: broker {name_some(brokers)}",
+        message=f"the destination is down: {_name_brokers(brokers)}",
         facts={"brokers": sorted(brokers)},
     )
 
@@ -71,17 +76,20 @@ def explain_offline_destination(broker: int) -> Reason:
 
 
 def explain_foreign_rates(brokers: Collection[int]) -> Reason:
+    verb = choose_form(len(brokers), "has", "have")
     return Reason(
         code="ForeignThrottle",
-        message=f"brokers {name_some(brokers)} have a throttle rate of another client, which is left as it is",
+        message=f"{_name_brokers(brokers)} {verb} a throttle rate of another client, which is left as it is",
         facts={"brokers": sorted(brokers)},
     )
 
 
 def explain_left_rates(brokers: Collection[int]) -> Reason:
+    verb, pronoun = choose_form(len(brokers), "does", "do"), choose_form(len(brokers), "it is", "they are")
     return Reason(
         code="ThrottleRateLeft",
-        message=f"the throttle rate of broker {name_some(brokers)}, which does not answer, is removed when it is back",
+        message=f"the throttle rate of {_name_brokers(brokers)}, which {verb} not answer, is removed when "
+        f"{pronoun} back",
         facts={"brokers": sorted(brokers)},
     )
 
@@ -131,7 +139,7 @@ def explain_vanished(attempts: int) -> Reason:
 def explain_changed_factor(before: int, now: int) -> Reason:
     return Reason(
         code="ReplicationFactorChanged",
-        message=f"the partition has {now} replicas, and {before} when the move was planned",
+        message=f"the partition has {format_count(now, 'replica')}, and {before} when the move was planned",
         facts={"planned": before, "now": now},
     )
 

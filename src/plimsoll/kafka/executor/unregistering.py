@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.formatting import format_count
 from plimsoll.core.plans import Outcome, Reason, Result
 from plimsoll.kafka.brokers.replica_placement import read_replica_placement
 from plimsoll.kafka.executor.reasons import name_some
@@ -60,7 +61,7 @@ async def _find_replicas(admin: KafkaAdmin, broker: int) -> Reason | None:
     placement = await read_replica_placement(admin)
     hosted, unseen = placement.partitions.get(broker), placement.unseen
     if hosted:
-        message = f"broker {broker} hosts {len(hosted)} replicas: {name_some(hosted)}"
+        message = f"broker {broker} hosts {format_count(len(hosted), 'replica')}: {name_some(hosted)}"
         return Reason(code="HostsReplicas", message=message, facts={"broker": broker, "replicas": len(hosted)})
     if unseen:
         message = f"topics could not be described, and may have replicas on broker {broker}: {name_some(unseen)}"

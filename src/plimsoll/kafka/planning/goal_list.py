@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.formatting import choose_form
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.proposals import Refusal
 
@@ -98,7 +99,8 @@ def _resolve_intra_broker_goals(request: RebalanceRequest) -> tuple[str, ...] | 
         return Refusal(
             reason=Reason(
                 code="UnsupportedGoals",
-                message=f"{', '.join(others)} move replicas between brokers; between log directories there are "
+                message=f"{', '.join(others)} {choose_form(len(others), 'moves', 'move')} replicas between brokers; "
+                "between log directories there are "
                 f"{' and '.join(INTRA_BROKER_GOALS)}",
                 facts={"parameter": "goals", "goals": others, "supported": list(INTRA_BROKER_GOALS)},
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.core.formatting import format_bytes
+from plimsoll.core.formatting import format_bytes, format_count
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.cluster import NONE
 from plimsoll.kafka.model.proposals import (
@@ -156,7 +156,7 @@ class _BrokerDisks:
             return None
         stuck = leaving[~self.may_move[leaving]]
         if len(stuck):
-            return self._refuse(f"{len(stuck)} replicas may not move", float(self.sizes[stuck].sum()))
+            return self._refuse(f"{format_count(len(stuck), 'replica')} may not move", float(self.sizes[stuck].sum()))
         for index in leaving[np.lexsort((leaving, -self.sizes[leaving]))].tolist():
             after = self.used + self.sizes[index]
             allowed = self.may_receive & (after <= self.most)
@@ -227,8 +227,9 @@ def _describe(violations: list[_Violation]) -> Reason:
     word = "at most" if worst.is_above else "at least"
     return Reason(
         code="OutsideLimits",
-        message=f"{len(violations)} log directories are outside: {worst.path} of broker {worst.broker} holds "
-        f"{format_bytes(worst.used)}, {word} {format_bytes(worst.bound)} is the limit",
+        message=f"{format_count(len(violations), 'log directory is', 'log directories are')} outside: "
+        f"{worst.path} of broker {worst.broker} holds {format_bytes(worst.used)}, "
+        f"{word} {format_bytes(worst.bound)} is the limit",
         facts={
             "outside": len(violations),
             "broker": worst.broker,

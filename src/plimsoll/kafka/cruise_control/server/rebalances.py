@@ -75,7 +75,9 @@ class Rebalances:
             await self._reserve(task)
         result = await self._find_plan(task, request)
         body = bodies.build_optimization(result, verbose=parameters.get("verbose", default=False))
-        answer = build_answer(body, text.render_optimization(body))
+        is_proposal = task.endpoint.name == "PROPOSALS"
+        heading = "Optimized load:" if is_proposal else text.describe_load_after(request)
+        answer = build_answer(body, text.render_optimization(body, load_after=heading))
         if not executes or not result.proposals:
             self.release(task)
             task.finish(answer, at_s=self.context.read_clock_s(), is_executing=False)

@@ -6,13 +6,44 @@ Each function renders the JSON body of the same answer, so that both say the sam
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.kafka.model.requests import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from plimsoll.kafka.model.requests import RebalanceRequest
 
-def render_optimization(body: dict[str, Any]) -> str:
+
+_RECENT: Final = (
+    "recentGoalViolations",
+    "recentBrokerFailures",
+    "recentMetricAnomalies",
+    "recentDiskFailures",
+    "recentTopicAnomalies",
+    "recentMaintenanceEvents",
+)
+_TIMED_ANOMALIES: Final = ("GOAL_VIOLATION", "BROKER_FAILURE", "METRIC_ANOMALY", "DISK_FAILURE", "TOPIC_ANOMALY")
+
+
+_AFTER: Final = {
+    Mode.FULL: "rebalance",
+    Mode.ADD_BROKERS: "adding broker",
+    Mode.REMOVE_BROKERS: "removing broker",
+    Mode.DEMOTE_BROKERS: "demoting broker",
+    Mode.FIX_OFFLINE_REPLICAS: "fixing offline replicas",
+    Mode.REMOVE_DISKS: "removing disks",
+}
+
+
+def describe_load_after(request: RebalanceRequest) -> str:
+    """The heading of the load after an operation."""
+    brokers = f" {_list(request.brokers)}" if request.brokers else ""
+    return f"Cluster load after {_AFTER[request.mode]}{brokers}:"
+
+
+def render_optimization(body: dict[str, Any], *, load_after: str) -> str:
     summary = body["summary"]
     counts = body["goalSummary"][0]["clusterModelStats"]["metadata"] if body["goalSummary"] else {}
     lines = [
@@ -48,18 +79,24 @@ def render_optimization(body: dict[str, Any]) -> str:
         lines += ["", *_render_goal(goal)]
     if "loadBeforeOptimization" in body:
         lines += ["", "Current load:", render_load(body["loadBeforeOptimization"])]
-    lines += ["", "Optimized load:", render_load(body["loadAfterOptimization"])]
+    lines += ["", load_after, render_load(body["loadAfterOptimization"])]
     return "\n".join(lines)
 
 
 def _render_goal(goal: dict[str, Any]) -> list[str]:
     reason = f" {goal['reason']}" if "reason" in goal else ""
     lines = [f"[{goal['optimizationTimeMs']:6d} ms] Stats for {goal['goal']}({goal['status']}):{reason}"]
-    for name, row in goal["clusterModelStats"]["statistics"].items():
+    statistics = goal["clusterModelStats"]["statistics"]
+    for name in ("AVG", "MAX", "MIN", "STD"):
+        row = statistics[name]
         numbers = " ".join(
             f"{key}:{row[key]:12.3f}" for key in ("cpu", "networkInbound", "networkOutbound", "disk", "potentialNwOut")
         )
-        counts = " ".join(f"{key}:{row[key]}" for key in ("replicas", "leaderReplicas", "topicReplicas"))
+        is_count = name in {"MAX", "MIN"}
+        counts = " ".join(
+            f"{key}:{int(row[key]) if is_count else row[key]}"
+            for key in ("replicas", "leaderReplicas", "topicReplicas")
+        )
         lines.append(f"{name}:{{{numbers} {counts}}}")
     return lines
 
@@ -113,14 +150,15 @@ def render_cluster_state(body: dict[str, Any]) -> str:
         "",
         "Brokers:",
         "".join(
-            f"{name:>20}" for name in ("BROKER", "LEADER(S)", "REPLICAS", "OUT-OF-SYNC", "OFFLINE", "IS_CONTROLLER")
+            f"{name:>20}"
+            for name in ("BROKER", "LEADER(S)", "REPLICAS", "OUT-OF-SYNC", "OFFLINE", "IS_CONTROLLER", "BROKER_SET")
         ),
     ]
     lines += [
         f"{broker:>20}{brokers['LeaderCountByBrokerId'][broker]:>20}{replicas:>20}"
         f"{brokers['OutOfSyncCountByBrokerId'].get(broker, 0):>20}"
         f"{brokers['OfflineReplicaCountByBrokerId'].get(broker, 0):>20}"
-        f"{'true' if brokers['IsController'][broker] else 'false':>20}"
+        f"{'true' if brokers['IsController'][broker] else 'false':>20}{'null':>20}"
         for broker, replicas in brokers["ReplicaCountByBrokerId"].items()
     ]
     lines += ["", "LogDirs of brokers with replicas:", f"{'BROKER':>20}{'ONLINE-LOGDIRS':>45}{'OFFLINE-LOGDIRS':>17}"]
@@ -160,7 +198,7 @@ def render_state(body: dict[str, Any]) -> str:
     if monitor := body.get("MonitorState"):
         lines.append(
             f"MonitorState: {{state: {monitor['state']}({monitor['trainingPct']:.3f}% trained), NumValidWindows: "
-            f"({monitor['numMonitoredWindows']}/{monitor['numMonitoredWindows']}), NumValidPartitions: "
+            f"({monitor['numMonitoredWindows']}/{monitor['numMonitoredWindows']}) (100.000%), NumValidPartitions: "
             f"{monitor['numValidPartitions']}/{monitor['numTotalPartitions']} "
             f"({monitor['monitoringCoveragePct']:.3f}%), flawedPartitions: {monitor['numFlawedPartitions']}}}"
         )
@@ -170,12 +208,32 @@ def render_state(body: dict[str, Any]) -> str:
         ready = "true" if analyzer["isProposalReady"] else "false"
         lines.append(f"AnalyzerState: {{isProposalReady: {ready}, readyGoals: {_list(analyzer['readyGoals'])}}}")
     if anomalies := body.get("AnomalyDetectorState"):
-        lines.append(
-            f"AnomalyDetectorState: {{selfHealingEnabled:[], "
-            f"selfHealingDisabled:{_list(anomalies['selfHealingDisabled'])}, "
-            f"balancednessScore:{anomalies['balancednessScore']:.3f}}}"
-        )
+        lines.append(f"AnomalyDetectorState: {{{_render_anomalies(anomalies)}}}")
     return "\n".join([*lines, "", ""])
+
+
+def _render_anomalies(anomalies: dict[str, Any]) -> str:
+    ratios = ", ".join(f"{name}={ratio}" for name, ratio in anomalies["selfHealingEnabledRatio"].items())
+    metrics = anomalies["metrics"]
+    between = metrics["meanTimeBetweenAnomaliesMs"]
+    times = ", ".join(f"{name}:{between[name]:.2f} milliseconds" for name in _TIMED_ANOMALIES)
+    return ", ".join(
+        (
+            f"selfHealingEnabled:{_list(anomalies['selfHealingEnabled'])}",
+            f"selfHealingDisabled:{_list(anomalies['selfHealingDisabled'])}",
+            f"selfHealingEnabledRatio:{{{ratios}}}",
+            *(f"{name}:{_list(anomalies[name])}" for name in _RECENT),
+            (
+                f"metrics:{{meanTimeBetweenAnomalies:{{{times}}}, "
+                f"meanTimeToStartFix:{metrics['meanTimeToStartFixMs']:.2f} milliseconds, "
+                f"numSelfHealingStarted:{metrics['numSelfHealingStarted']}, "
+                f"numSelfHealingFailedToStart:{metrics['numSelfHealingFailedToStart']}, "
+                f"ongoingAnomalyDuration={metrics['ongoingAnomalyDurationMs']:.2f} milliseconds}}"
+            ),
+            "ongoingSelfHealingAnomaly:None",
+            f"balancednessScore:{anomalies['balancednessScore']:.3f}",
+        )
+    )
 
 
 def _render_executor(executor: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from plimsoll.core.formatting import format_count
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.goals.goal import Goal
@@ -109,8 +110,9 @@ class TopicReplicaDistributionGoal(Goal):
         names = [placement.model.topics[index] for index in np.unique(topics)[:_NAMED_AT_MOST].tolist()]
         return Reason(
             code="OutsideLimits",
-            message=f"topic {name} has {count} replicas on broker {identifier}, {low} to {high} are the limits; "
-            f"{len(topics)} pairs of topic and broker are outside",
+            message=f"topic {name} has {format_count(count, 'replica')} on broker {identifier}, "
+            f"{low} to {high} are the limits; "
+            f"{format_count(len(topics), 'pair of topic and broker is', 'pairs of topic and broker are')} outside",
             facts={
                 "topics": names,
                 "outside": len(topics),

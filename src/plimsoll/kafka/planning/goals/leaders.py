@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plimsoll.core.formatting import format_count
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.proposals import Refusal
 from plimsoll.kafka.planning.goals.goal import Goal
@@ -73,7 +74,8 @@ class MinTopicLeadersPerBrokerGoal(Goal):
                     goal=self.name,
                     reason=Reason(
                         code="InsufficientLeaders",
-                        message=f"topic {name} has {int(leaders.sum())} leaders, {least} on each of {brokers} brokers "
+                        message=f"topic {name} has {format_count(int(leaders.sum()), 'leader')}, "
+                        f"{least} on each of {format_count(brokers, 'broker')} "
                         f"need {least * brokers}",
                         facts={"topic": name, "leaders": int(leaders.sum()), "needed": least * brokers},
                     ),
@@ -102,7 +104,7 @@ class MinTopicLeadersPerBrokerGoal(Goal):
                 least = self._find_least(topic)
                 return Reason(
                     code="TooFewTopicLeaders",
-                    message=f"broker {broker} leads fewer than {least} partitions of topic {name}",
+                    message=f"broker {broker} leads fewer than {format_count(least, 'partition')} of topic {name}",
                     facts={"topic": name, "broker": broker, "least": least},
                 )
         return None
