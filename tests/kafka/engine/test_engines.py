@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from plimsoll.core.plans import Ref
@@ -23,6 +24,7 @@ from plimsoll.kafka.model.rebalances import (
 )
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.local.kafka.answers import NoAnswer, RequestRefused
+from plimsoll.operator.pause import ActionGuard
 from plimsoll.testing import run_virtual
 from tests.kafka.engine.engine_bench import EngineBench, build_kafka, build_pool
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from plimsoll.kafka.cruise_control.client.client import CruiseControlClient
+    from plimsoll.objects.api.kafka import Kafka
     from plimsoll.runtime.clocks import VirtualClock
 
 ADD = RebalanceSpec(mode=Mode.ADD_BROKERS, brokers=(3,), replication_throttle=20_000_000)
@@ -264,6 +267,31 @@ def test_an_execution_that_the_brokers_refuse_leaves_nothing_and_does_not_block_
         assert bench.list_throttles() == []
         second = await request(client, ADD, is_dry_run=False)
         assert (await wait_for_end(bench, client, second.session_id)).status is RebalanceTaskStatus.COMPLETED
+
+    run_bench(test)
+
+
+def test_a_pause_of_the_kafka_holds_an_execution_that_runs():
+    async def test(bench: EngineBench) -> None:
+        async def read_pause(kafka: Kafka) -> ActionGuard:
+            return ActionGuard(paused=kafka.metadata.annotations.get("plimsoll.io/paused", ""))
+
+        bench.engines.read_pause = read_pause
+        client = await bench.find()
+        proposed = await request(client, ADD, is_dry_run=False)
+        await bench.clock.sleep(3.0)
+        paused = msgspec.structs.replace(
+            bench.kafka,
+            metadata=msgspec.structs.replace(bench.kafka.metadata, annotations={"plimsoll.io/paused": "yes"}),
+        )
+        await bench.find(paused)
+        await bench.clock.sleep(600.0)
+        moved = bench.count_replicas(3)
+        assert moved < 20
+        assert not bench.is_moving
+        await bench.find(bench.kafka)
+        assert (await wait_for_end(bench, client, proposed.session_id)).status is RebalanceTaskStatus.COMPLETED
+        assert bench.count_replicas(3) >= 20
 
     run_bench(test)
 

@@ -45,9 +45,10 @@ REFRESH_S: Final = 60.0
 
 @dataclass(slots=True)
 class _Entry:
-    """What is open for one Kafka. `uid`: of the object; one of the same name that is made anew gets its own."""
+    """What is open for one Kafka. One of the same name that is made anew, with another uid, gets its own."""
 
-    uid: str
+    kafka: Kafka
+    """As it was seen last: it may be paused meanwhile."""
     connection: ClusterConnection
     refreshed_at_s: float
     engine: Engine | None = None
@@ -75,13 +76,14 @@ class BrokerConnections:
         """The open connection, under the lock. Raises `KafkaUnavailable`."""
         key, now_s = _build_key(kafka), self._clock.monotonic_s()
         entry = self._entries.get(key)
-        if entry is not None and entry.uid != kafka.metadata.uid:
+        if entry is not None and entry.kafka.metadata.uid != kafka.metadata.uid:
             await self._close(key)
             entry = None
         if entry is None:
             connection = await self._connector.connect(kafka)
-            entry = self._entries[key] = _Entry(kafka.metadata.uid, connection, now_s)
-        elif now_s - entry.refreshed_at_s >= REFRESH_S:
+            entry = self._entries[key] = _Entry(kafka, connection, now_s)
+        entry.kafka = kafka
+        if now_s - entry.refreshed_at_s >= REFRESH_S:
             entry.refreshed_at_s = now_s
             await entry.connection.refresh(kafka)
         return entry
@@ -136,7 +138,7 @@ class Engines:
         async with self.connections.lock(kafka):
             entry = await self.connections.open(kafka)
             if entry.engine is None:
-                engine = self._build(kafka, entry.connection.admin)
+                engine = self._build(entry)
                 await engine.start()
                 entry.engine = engine
                 log.info("engine.started", namespace=kafka.metadata.namespace, name=kafka.metadata.name)
@@ -151,14 +153,14 @@ class Engines:
         """Where each engine stands, by namespace and name of its Kafka."""
         return {key: engine.get_progress() for key, engine in self.connections.list_engines()}
 
-    def _build(self, kafka: Kafka, admin: KafkaAdmin) -> Engine:
+    def _build(self, entry: _Entry) -> Engine:
         async def read_guard() -> ActionGuard:
-            return ActionGuard() if self.read_pause is None else await self.read_pause(kafka)
+            return ActionGuard() if self.read_pause is None else await self.read_pause(entry.kafka)
 
-        journal = self.dependencies.journal
+        kafka, journal = entry.kafka, self.dependencies.journal
         engine = Engine(
             self.dependencies,
-            admin=admin,
+            admin=entry.connection.admin,
             store=self.open_store(kafka),
             read_guard=read_guard,
             journal=None if journal is None else ClusterJournal(journal, kafka.metadata.namespace, kafka.metadata.name),

@@ -148,7 +148,7 @@ def _read_network(written: Any, path: str) -> float:
 
 
 def _read_disk(storage: Any, path: str) -> float | None:
-    """The size of all volumes in MiB; None: not said, and the brokers report it."""
+    """The size of all volumes in MiB; None: not set, and the brokers report it."""
     if not isinstance(storage, dict):
         raise InvalidInput("must be an object", path=path)
     if storage.get("type") != "jbod":
