@@ -9,28 +9,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.app.kafka.simulated_connector import SimulatedBrokers
+from plimsoll.core.errors import PlimsollError
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kafka.builder import KafkaOperatorParts, OperatorDependencies
 from plimsoll.kafka.controllers.pod_set_controller import PodSetController
 from plimsoll.kafka.engine.engine import run_inline
 from plimsoll.kafka.executor.record_stores import MemoryExecutionStore
 from plimsoll.kafka.settings import KafkaSettings
+from plimsoll.kube.client import Client
+from plimsoll.kube.requests.options import ClientSettings
+from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.kafka.simulated import SimulatedBrokerPods, SimulatedClusters
+from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.web.client import RequestFailed
+from tests.faults import CrashAfter
+from tests.faults.crashes import Crashed
 from tests.kafka.controllers.pod_set_cluster import PodSetCluster
 from tests.kafka.definitions.builders import NAMESPACE
+from tests.local.apiserver.builders import ADMIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from plimsoll.kafka.executor.record import ExecutionStore
+    from plimsoll.kafka.executor.record import ExecutionStore, RecordedState
     from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
     from plimsoll.local.components import Components
     from plimsoll.local.kafka.cluster import SimulatedKafka
     from plimsoll.objects.api.kafka import Kafka
     from plimsoll.runtime.supervisor import Service
     from plimsoll.web.client import HttpClient, Request, Response
+    from tests.faults.ports import Fault
 
 Json = dict[str, Any]
 
@@ -58,38 +67,57 @@ class RecordingClient:
 class OperatorBench(PodSetCluster):
     """A Kafka `c` with the pool `p`, unless a test makes others."""
 
-    def __init__(self, *, through: Callable[[Any], Any] = lambda port: port) -> None:
-        super().__init__(parts=self._build_parts, through=through)
+    def __init__(self, *, fault: Fault | None = None) -> None:
+        """`fault` strikes the calls of the operator: to Kubernetes, the engine, the brokers and the record."""
+        super().__init__(parts=self._build_parts)
+        self.fault = fault
+        self.executions: list[str] = []
+        """The ids of executions that were begun."""
         self.sent: list[str] = []
         self.journal = MemoryJournal()
         self._stores: dict[str, ExecutionStore] = {}
+        self._starts_of_operator = 0
 
     def _build_parts(self, components: Components) -> Sequence[Service]:
-        part = components.build_component("kafka-operator", manager="kafka-operator")
+        part = components.build_component("cluster", manager="cluster")
         if not hasattr(self, "clusters"):
             self.clusters = SimulatedClusters(self.run.clock)
         brokers = SimulatedBrokerPods(components, self.clusters)
         pod_sets = PodSetController(part.client, part.informers, part.recorder, clock=part.clock, entropy=part.entropy)
+        self.start_operator()
+        return [*pod_sets.list_services(), *brokers.list_services()]
+
+    def start_operator(self) -> None:
+        """A new process. One that crashed leaves the brokers, the objects and the record as they are."""
+        self._starts_of_operator += 1
+        if self.fault is not None and self.fault.struck is not None:
+            self.fault = None
+        transport = self.wrap(EmbeddedTransport(self.application, token=ADMIN))
+        settings = ClientSettings(user_agent="kafka-operator", field_manager="kafka-operator", qps=0)
+        entropy = SeededEntropy(f"operator {self._starts_of_operator}")
+        connector = SimulatedBrokers(self.clusters.find)
         self.parts = KafkaOperatorParts(
             OperatorDependencies(
-                client=part.client,
-                clock=part.clock,
-                entropy=SeededEntropy("operator"),
-                connector=SimulatedBrokers(self.clusters.find),
+                client=Client(transport, clock=self.run.clock, entropy=entropy, settings=settings, kinds=OUR_KINDS),
+                clock=self.run.clock,
+                entropy=entropy,
+                connector=_WrappedConnector(connector, self.wrap),
                 open_store=self._open_store,
                 settings=KafkaSettings(),
                 web=_NoServer(),
-                recorder=part.recorder,
                 journal=self.journal,
                 keeps_last_plans=False,
                 run_blocking=run_inline,
-                wrap_web=lambda web: RecordingClient(web, self.sent),
+                wrap_web=lambda web: self.wrap(RecordingClient(web, self.sent)),
             )
         )
-        return [*pod_sets.list_services(), *brokers.list_services()]
+
+    def wrap(self, port: Any) -> Any:
+        return port if self.fault is None else self.fault.wrap(port)
 
     def _open_store(self, kafka: Kafka) -> ExecutionStore:
-        return self._stores.setdefault(kafka.metadata.uid, MemoryExecutionStore())
+        found: ExecutionStore = self.wrap(self._stores.setdefault(kafka.metadata.uid, _RecordingStore(self.executions)))
+        return found
 
     # ---- objects
 
@@ -152,19 +180,37 @@ class OperatorBench(PodSetCluster):
         """Reconcile the cluster. It may wait until pods are gone: they go as soon as the kubelet is told."""
         result = None
         for _ in range(times):
-            running = self.run.spawn(self.parts.clusters.run(NAMESPACE, "c"))
-            while not running.done():
-                self.run.settle()
-                self._end_deleted_pods()
-                if not running.done():
-                    self.run.advance_by(1)
-            result = running.result()
+            try:
+                result = self._run_cluster()
+            except Crashed:
+                self.start_operator()
+            except PlimsollError:  # the controller would try again
+                result = None
             self.run.settle()
+            self._restart_if_crashed()
         return result
 
+    def _run_cluster(self) -> ClusterResult | None:
+        running = self.run.spawn(self.parts.clusters.run(NAMESPACE, "c"))
+        while not running.done():
+            self.run.settle()
+            self._end_deleted_pods()
+            if not running.done():
+                self.run.advance_by(1)
+        return running.result()
+
     def run_rebalances(self) -> None:
-        self.run.run_until(self.parts.rebalances.run_all())
+        try:
+            self.run.run_until(self.parts.rebalances.run_all())
+        except Crashed:
+            self.start_operator()
         self.run.settle()
+        self._restart_if_crashed()
+
+    def _restart_if_crashed(self) -> None:
+        """The call of a task in the background may have been the last of the process."""
+        if self.fault is not None and self.fault.struck is not None and isinstance(self.fault, CrashAfter):
+            self.start_operator()
 
     def run_to_the_end(self, *, at_most: int = 300) -> list[str]:
         """Reconcile everything again and again; gives the states in the order in which they were seen."""
@@ -257,6 +303,43 @@ class OperatorBench(PodSetCluster):
     def count_replicas(self, broker: int) -> int:
         topics = self.brokers.catch_up().topics.values()
         return sum(broker in partition.replicas for topic in topics for partition in topic.partitions.values())
+
+
+class _RecordingStore(MemoryExecutionStore):
+    """Remembers the executions that were begun. It outlives the operator."""
+
+    def __init__(self, begun: list[str]) -> None:
+        super().__init__()
+        self._begun = begun
+
+    async def write_state(self, state: RecordedState) -> None:
+        await super().write_state(state)
+        if state.execution_id and state.execution_id not in self._begun:
+            self._begun.append(state.execution_id)
+
+
+class _WrappedConnector:
+    """Connections whose admin is wrapped."""
+
+    def __init__(self, connector: SimulatedBrokers, wrap: Callable[[Any], Any]) -> None:
+        self._connector = connector
+        self._wrap = wrap
+
+    async def connect(self, kafka: Kafka) -> Any:
+        connection = await self._connector.connect(kafka)
+        return _WrappedConnection(connection, self._wrap(connection.admin))
+
+
+class _WrappedConnection:
+    def __init__(self, connection: Any, admin: Any) -> None:
+        self._connection = connection
+        self.admin = admin
+
+    async def refresh(self, kafka: Kafka) -> None:
+        await self._connection.refresh(kafka)
+
+    async def close(self) -> None:
+        await self._connection.close()
 
 
 class _NoServer:

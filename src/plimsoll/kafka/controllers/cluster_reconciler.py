@@ -415,12 +415,16 @@ class _Reconcile:
     # ---- 8. cordons and registrations
 
     async def _change_cordons(self, decision: _Decision) -> None:
-        """Leaving brokers get no new replicas; brokers whose removal was withdrawn do again."""
-        if decision.snapshot is None or not (decision.blocked or decision.stored.remove_brokers):
+        """Leaving brokers get no new replicas. Brokers whose removal was withdrawn, or that come back, do again."""
+        stored, assignment = decision.stored, decision.assignment
+        changed = {*stored.remove_brokers, *stored.add_brokers, *assignment.added_brokers}
+        staying = changed.intersection(assignment.desired_brokers).difference(decision.blocked)
+        if decision.snapshot is None or not (decision.blocked or staying):
             return
-        staying = set(decision.stored.remove_brokers) & set(decision.assignment.desired_brokers)
         decision.warnings += await self._dependencies.brokers.change_cordons(
-            self._kafka, leaving=decision.blocked, staying=sorted(staying)
+            self._kafka,
+            leaving=decision.snapshot.registered.intersection(decision.blocked),
+            staying=decision.snapshot.registered.intersection(staying),
         )
 
     async def _unregister(self, decision: _Decision) -> tuple[int, ...]:

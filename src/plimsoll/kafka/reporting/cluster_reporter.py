@@ -127,7 +127,7 @@ def build_sentence(result: ClusterResult) -> str:
         return f"{result.ref}: {result.problem}"
     state = "" if result.step is None else result.step.stored.state.value
     reasons = () if result.step is None else result.step.reasons
-    about = "; ".join(str(reason) for reason in (*reasons, *result.warnings))
+    about = "; ".join(dict.fromkeys(str(reason) for reason in (*reasons, *result.warnings)))
     return f"{result.ref}: {state or 'nothing to rebalance'}{': ' if about else ''}{about}"
 
 
