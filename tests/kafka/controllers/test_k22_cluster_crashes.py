@@ -20,6 +20,7 @@ from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import ADD, LIVE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
     from tests.faults.ports import Fault
 
     Story = Callable[["SweptBench"], None]
@@ -32,10 +33,12 @@ RUNS = 12
 class SweptBench(OperatorBench):
     """Watches what must never happen."""
 
-    def step(self, times: int = 1) -> None:  # type: ignore[override] -- the result of a crashed step is none
+    def step(self, times: int = 1) -> ClusterResult | None:
+        result = None
         for _ in range(times):
-            super().step()
+            result = super().step()
             self.check()
+        return result
 
     def run_rebalances(self) -> None:
         super().run_rebalances()
