@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from msgspec.structs import replace
 
-from plimsoll.kafka.controllers.pod_set_controller import NAME as POD_SETS
+from plimsoll.kafka.settings import NAME as KAFKA_OPERATOR
 from plimsoll.kube.client import Client
 from plimsoll.kube.informer.settings import InformerSettings
 from plimsoll.kube.requests.options import ClientSettings
@@ -70,7 +70,7 @@ COMPONENTS: Final = (
     AUTOSCALER,
     TIDB_OPERATOR,
     TIDB_AUTOSCALER,
-    POD_SETS,
+    KAFKA_OPERATOR,
 )
 
 _EVERY_NODE: Final = ""
@@ -212,7 +212,12 @@ class World:
         )
         scaling = self._build_tidb_scaling(self.cluster, entropy) if is_live else []
         if has_kafka and is_live:
-            scaling += build_kafka_services(self.cluster.components)
+            scaling += build_kafka_services(
+                self.cluster.components,
+                self.kafka_clusters,
+                clock=clock,
+                entropy=entropy.spawn_child("kafka operator"),
+            )
         services = [*self.cluster.list_services(), *scaling]
         if self._plugs.make_loop is not None:
             components = Components(
