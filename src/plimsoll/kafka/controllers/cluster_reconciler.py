@@ -168,8 +168,8 @@ class _Reconcile:
         await self._scale_down(decision)
         await self._write_pool_statuses(decision)
         await self._write_pod_sets(decision)
-        step = await self._rebalance(decision)
         await self._change_cordons(decision)
+        step = await self._rebalance(decision)
         left = await self._unregister(decision)
         problems = decision.assignment.problems
         await self._write_status(decision, step, problem=problems[0] if problems else None, registered=left)
@@ -281,8 +281,7 @@ class _Reconcile:
             raise ReconcileFailed(
                 Reason(code="InvalidResourceException", message=message, facts={"brokers": sorted(kept_roles)})
             )
-        is_configured = any(mode.mode is Mode.REMOVE_BROKERS for mode in decision.configuration.modes)
-        if decision.blocked and not is_configured:
+        if decision.blocked and not self._is_configured(decision, Mode.REMOVE_BROKERS):
             decision.warnings += [
                 _warn_of_blocked(pool, in_use) for pool in assignment.pools if set(pool.removed) & set(decision.blocked)
             ]
@@ -412,20 +411,31 @@ class _Reconcile:
             return False
         return not state.is_idle
 
-    # ---- 8. cordons and registrations
+    # ---- cordons, before the step stores that brokers stay, and 8. registrations
 
     async def _change_cordons(self, decision: _Decision) -> None:
         """Leaving brokers get no new replicas. Brokers whose removal was withdrawn, or that come back, do again."""
-        stored, assignment = decision.stored, decision.assignment
-        changed = {*stored.remove_brokers, *stored.add_brokers, *assignment.added_brokers}
-        staying = changed.intersection(assignment.desired_brokers).difference(decision.blocked)
-        if decision.snapshot is None or not (decision.blocked or staying):
+        if decision.snapshot is None:
             return
-        decision.warnings += await self._dependencies.brokers.change_cordons(
-            self._kafka,
-            leaving=decision.snapshot.registered.intersection(decision.blocked),
-            staying=decision.snapshot.registered.intersection(staying),
+        stored, assignment, registered = decision.stored, decision.assignment, decision.snapshot.registered
+        leaving = registered.intersection(
+            decision.blocked if self._is_configured(decision, Mode.REMOVE_BROKERS) else ()
         )
+        changed = {*stored.remove_brokers, *stored.add_brokers, *assignment.added_brokers}
+        kept = registered.intersection({*assignment.desired_brokers, *decision.blocked})
+        staying = kept.intersection(changed) - leaving
+        problems = await self._dependencies.brokers.change_cordons(
+            self._kafka, leaving=sorted(leaving), staying=sorted(staying)
+        )
+        for problem in problems:
+            if problem.facts["broker"] in staying:
+                # The status still names the broker, so that the next pass tries again.
+                raise ReconcileFailed(problem)
+        decision.warnings += problems
+
+    @staticmethod
+    def _is_configured(decision: _Decision, mode: Mode) -> bool:
+        return any(configured.mode is mode for configured in decision.configuration.modes)
 
     async def _unregister(self, decision: _Decision) -> tuple[int, ...]:
         """Unregister brokers that have left. Gives the node ids that are registered afterwards."""

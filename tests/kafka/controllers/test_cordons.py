@@ -1,0 +1,68 @@
+"""Brokers that leave are cordoned, and no cordon is left on a broker that stays (docs/design/kafka.md D20)."""
+
+from __future__ import annotations
+
+from plimsoll.local.kafka.answers import ItemError
+from tests.kafka.controllers.operator_bench import OperatorBench
+
+
+def list_cordoned(bench: OperatorBench) -> set[int]:
+    state = bench.brokers.catch_up()
+    return {broker.id for broker in state.brokers.values() if broker.is_running and state.list_cordoned(broker)}
+
+
+def fill(bench: OperatorBench) -> None:
+    """A cluster of four brokers with replicas on all of them."""
+    bench.make_cluster()
+    bench.scale(4)
+    bench.step()
+    bench.make_ready(3)
+    bench.run_to_the_end()
+
+
+def test_a_broker_that_leaves_is_cordoned_and_one_of_its_id_is_not():
+    with OperatorBench() as bench:
+        fill(bench)
+        bench.scale(3)
+        bench.step()
+        assert list_cordoned(bench) == {3}
+        bench.brokers.place_topic("new", partitions=6, replication_factor=3)
+        assert all(3 not in part.replicas for part in bench.brokers.catch_up().topics["new"].partitions.values())
+        bench.run_to_the_end()
+        assert bench.live == ["c-p-0", "c-p-1", "c-p-2"]
+        bench.scale(4)
+        bench.step()
+        bench.make_ready(3)
+        bench.run_to_the_end()
+        assert list_cordoned(bench) == set()
+
+
+def test_a_removal_that_is_withdrawn_leaves_no_cordon():
+    with OperatorBench() as bench:
+        fill(bench)
+        bench.scale(3)
+        bench.step()
+        assert list_cordoned(bench) == {3}
+        bench.scale(4)
+        bench.run_to_the_end()
+        assert list_cordoned(bench) == set()
+
+
+def test_a_cordon_that_cannot_be_removed_is_removed_later():
+    with OperatorBench() as bench:
+        fill(bench)
+        bench.scale(3)
+        bench.step()
+        bench.scale(4)
+        bench.brokers.fail_items("alter_configs", ItemError("REQUEST_TIMED_OUT"), times=3)
+        bench.run_to_the_end()
+        assert list_cordoned(bench) == set()
+
+
+def test_without_the_feature_nothing_is_cordoned():
+    with OperatorBench() as bench:
+        bench.make_cluster(modes=None)
+        bench.scale(2)
+        bench.step()
+        assert len(bench.live) == 3
+        assert list_cordoned(bench) == set()
