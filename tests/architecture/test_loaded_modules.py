@@ -57,6 +57,14 @@ def test_the_tidb_autoscaler_loads_no_other_subsystem():
     assert within("plimsoll.local", loaded) == []
 
 
+def test_the_kafka_operator_loads_no_other_subsystem():
+    loaded = loaded_by("run", "kafka")
+    assert within("plimsoll.kafka.controllers", loaded)
+    assert within("plimsoll.nodes", loaded) == []
+    assert within("plimsoll.tidb", loaded) == []
+    assert within("plimsoll.local", loaded) == []
+
+
 @pytest.mark.parametrize("provider", ["clusterapi", "simulated"])
 def test_the_node_autoscaler_loads_the_simulated_world_only_with_the_simulated_provider(provider: str):
     loaded = loaded_by("run", "nodes", f"--cloud-provider={provider}")

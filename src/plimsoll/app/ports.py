@@ -18,9 +18,16 @@ HIGHEST_PORT_BASE: Final = 59_599
 """The highest port, that of the simulated PD, lies 5,936 above the base."""
 API: Final = "the Kubernetes API"
 PAGES: Final = "metrics and health"
+CRUISE_CONTROL: Final = "Cruise Control's API of Kafka clusters"
 PLANNER: Final = "the TiDB planner"
 PD: Final = "the simulated PD"
-OFFSETS: Final = {API: 0, PAGES: 8085 - 6443, PLANNER: 9092 - 6443, PD: 12379 - 6443}
+OFFSETS: Final = {
+    API: 0,
+    PAGES: 8085 - 6443,
+    CRUISE_CONTROL: 9091 - 6443,
+    PLANNER: 9092 - 6443,
+    PD: 12379 - 6443,
+}
 """The distance of each port from the base."""
 DEFAULT_DATA: Final = Path(".plimsoll")
 _BASE_FILE: Final = "port-base"

@@ -1,4 +1,4 @@
-"""`plimsoll up`: the API server, the simulated cluster with its cloud and its TiDB, and the autoscalers in one process.
+"""`plimsoll up`: the API server, the simulated cluster with its cloud, its TiDB and its Kafka, and all controllers.
 
 All parts use the API server through a client, as they would any other, only without a socket in between.
 """
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from plimsoll.app.embedded_nodes import EmbeddedNodeAutoscaler
 from plimsoll.app.embedded_tidb import EmbeddedTidb, EmbeddedTidbDependencies
+from plimsoll.app.kafka.embedded_kafka import EmbeddedKafka, EmbeddedKafkaDependencies
 from plimsoll.app.node_autoscaling import run_in_thread
 from plimsoll.app.ports import (
+    CRUISE_CONTROL,
     DEFAULT_PORT_BASE,
     HOST,
     OFFSETS,
@@ -106,6 +108,8 @@ class UpStatus(NamedTuple):
     planner: str = ""
     pd: str = ""
     """The URLs of the TiDB planner and the simulated PDs. Both need the administrator's token."""
+    cruise_control: str = ""
+    """The URL of Cruise Control's API of all Kafka clusters. It needs the token, too."""
     pages: str = ""
     """The URL of metrics, health and plan."""
 
@@ -156,20 +160,28 @@ def _bind_port(port_base: int, purpose: str) -> socket:
 class ListeningSockets(NamedTuple):
     """The listening sockets besides that of the API server."""
 
+    cruise_control: socket
     planner: socket
     pd: socket
     pages: socket
 
     def add_urls(self, up: UpStatus) -> UpStatus:
-        return up._replace(planner=_format_url(self.planner), pd=_format_url(self.pd), pages=_format_url(self.pages))
+        return up._replace(
+            cruise_control=_format_url(self.cruise_control),
+            planner=_format_url(self.planner),
+            pd=_format_url(self.pd),
+            pages=_format_url(self.pages),
+        )
 
 
 @contextmanager
 def _open_sockets(port_base: int) -> Iterator[ListeningSockets]:
     """Opens the sockets before anything starts, so that no other program takes the ports."""
     with ExitStack() as stack:
-        planner, pd, pages = (stack.enter_context(_bind_port(port_base, purpose)) for purpose in (PLANNER, PD, PAGES))
-        yield ListeningSockets(planner=planner, pd=pd, pages=pages)
+        cruise_control, planner, pd, pages = (
+            stack.enter_context(_bind_port(port_base, purpose)) for purpose in (CRUISE_CONTROL, PLANNER, PD, PAGES)
+        )
+        yield ListeningSockets(cruise_control=cruise_control, planner=planner, pd=pd, pages=pages)
 
 
 def _format_url(listening: socket) -> str:
@@ -204,6 +216,7 @@ class EmbeddedCluster:
         self._fair_queue = FairQueue(at_once=_MAX_CONCURRENT_CALLS)
         self._cluster = LocalCluster(self.connect, clock=clock, entropy=entropy)
         self._tidb = self._build_embedded_tidb()
+        self._kafka = self._build_embedded_kafka()
 
     def connect(self, manager: str) -> Client:
         """A client without a rate limit, but with few calls in flight: the event loop is shared."""
@@ -215,7 +228,7 @@ class EmbeddedCluster:
         cluster = self._cluster
         informers = cluster.components.informers
         autoscaling = self._build_autoscaling(cluster.components) if self._autoscales else []
-        autoscaling += self._tidb.list_services()
+        autoscaling += [*self._tidb.list_services(), *self._kafka.list_services()]
         watched = ReadinessInformers(
             informers.get_informer(Node), informers.get_informer(NodeGroup), informers.get_informer(Machine)
         )
@@ -238,7 +251,9 @@ class EmbeddedCluster:
             self._tidb.build_planner_app(token=self._token),
             self._tidb.build_servers_app(token=self._token),
         )
+        cruise_control = self._kafka.build_cruise_control_app(token=self._token)
         return [
+            Service(name="Cruise Control API", run=partial(serve_on_socket, cruise_control, sockets.cruise_control)),
             Service(name="TiDB planner", run=partial(serve_on_socket, planner, sockets.planner)),
             Service(name="simulated PD", run=partial(serve_on_socket, servers, sockets.pd)),
             Service(name="pages", run=partial(serve_on_socket, self.build_pages(), sockets.pages)),
@@ -247,7 +262,7 @@ class EmbeddedCluster:
     def build_pages(self) -> OperatorPages:
         """Metrics, health and the last plan of everything that runs here."""
         autoscaler = self._health.autoscaler
-        metrics = [self._metrics.expose, self._tidb.metrics.format_exposition]
+        metrics = [self._metrics.expose, self._tidb.metrics.format_exposition, self._kafka.expose_metrics]
         if autoscaler is not None:
             metrics.insert(0, autoscaler.parts.reporter.metrics.render)
         return build_up_pages(
@@ -267,6 +282,13 @@ class EmbeddedCluster:
             adds_nodes=self._autoscales,
         )
         return EmbeddedTidb(self._cluster.components, dependencies)
+
+    def _build_embedded_kafka(self) -> EmbeddedKafka:
+        assert self._cluster.kafka is not None
+        dependencies = EmbeddedKafkaDependencies(
+            clusters=self._cluster.kafka.clusters, clock=self._clock, entropy=self._entropy, journal=self._journal
+        )
+        return EmbeddedKafka(self._cluster.components, dependencies)
 
     def _build_autoscaling(self, components: Components) -> list[Service]:
         """The node autoscaler on the same informers; it leads unless another autoscaler holds the lease."""

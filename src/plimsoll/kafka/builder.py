@@ -13,7 +13,7 @@ from plimsoll.kafka.controllers.rebalance_reconciler import RebalanceDependencie
 from plimsoll.kafka.cruise_control.client.access import CruiseControlAccess
 from plimsoll.kafka.engine.broker_view import ConnectedBrokerView
 from plimsoll.kafka.engine.engine import EngineDependencies, run_in_thread
-from plimsoll.kafka.engine.engines import BrokerConnections, Engines
+from plimsoll.kafka.engine.engines import BrokerConnections, Engines, NoEngines
 from plimsoll.kafka.reporting.cluster_reporter import ClusterReporter
 from plimsoll.kafka.reporting.rebalance_reporter import RebalanceReporter
 from plimsoll.kafka.settings import LAST_PLANS_MAP, KafkaMode, KafkaSettings, RebalanceEngine
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from plimsoll.kafka.brokers.ports import BrokerConnector
     from plimsoll.kafka.engine.engines import OpenStore
     from plimsoll.kube.client import Client
+    from plimsoll.kube.controller.controller import Controller
+    from plimsoll.kube.informer.events import Key
     from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.objects.api.kafka import Kafka
@@ -54,6 +56,21 @@ class OperatorDependencies:
     keeps_last_plans: bool = True
     run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]] = run_in_thread
     wrap_web: Callable[[HttpClient], HttpClient] = lambda web: web
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaOperatorControllers:
+    """The controllers of an operator. `pod_sets` None: pods are made by another program, or by none."""
+
+    reconciling: KafkaControllers
+    pod_sets: PodSetController | None = None
+
+    def list_services(self) -> list[Service]:
+        return [*self.reconciling.list_services(), *(self.pod_sets.list_services() if self.pod_sets else ())]
+
+    def list_controllers(self) -> list[Controller[Key]]:
+        pods = [self.pod_sets.controller] if self.pod_sets else []
+        return [*self.reconciling.list_controllers(), *pods]
 
 
 class KafkaOperatorParts:
@@ -88,7 +105,8 @@ class KafkaOperatorParts:
         access = CruiseControlAccess(
             dependencies.wrap_web(dependencies.web), ClusterSecrets(client), guard=client.guard
         )
-        cruise_controls = engines if has_engine else access
+        running = NoEngines() if settings.dry_run else engines
+        cruise_controls = running if has_engine else access
         self.rebalances = RebalanceReconciler(
             RebalanceDependencies(
                 client=client,
@@ -116,28 +134,32 @@ class KafkaOperatorParts:
             )
         )
 
-    def list_services(self, informers: SharedInformerFactory) -> list[Service]:
+    def build_controllers(self, informers: SharedInformerFactory) -> KafkaOperatorControllers:
         """The controllers. Called before the informers run."""
-        dependencies = self._dependencies
-        controllers = KafkaControllers(
+        dependencies, settings = self._dependencies, self._dependencies.settings
+        reconciling = KafkaControllers(
             self.clusters,
             self.rebalances,
             informers,
             clock=dependencies.clock,
             entropy=dependencies.entropy,
-            settings=dependencies.settings,
+            settings=settings,
         )
-        services = controllers.list_services()
-        if dependencies.settings.mode is KafkaMode.OPERATOR and dependencies.recorder is not None:
-            pod_sets = PodSetController(
-                dependencies.client,
-                informers,
-                dependencies.recorder,
-                clock=dependencies.clock,
-                entropy=dependencies.entropy,
-            )
-            services += pod_sets.list_services()
-        return services
+        # Pods are not planned: a dry run makes and deletes none.
+        has_pods = settings.mode is KafkaMode.OPERATOR and not settings.dry_run and dependencies.recorder is not None
+        pod_sets = self._build_pod_set_controller(informers) if has_pods else None
+        return KafkaOperatorControllers(reconciling=reconciling, pod_sets=pod_sets)
+
+    def _build_pod_set_controller(self, informers: SharedInformerFactory) -> PodSetController:
+        dependencies = self._dependencies
+        assert dependencies.recorder is not None
+        return PodSetController(
+            dependencies.client,
+            informers,
+            dependencies.recorder,
+            clock=dependencies.clock,
+            entropy=dependencies.entropy,
+        )
 
     async def close(self) -> None:
         """A clean exit: executions go on at the brokers, and the next process finds them in their record."""

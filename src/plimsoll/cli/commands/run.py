@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from plimsoll.cli.kafka.run import kafka
 from plimsoll.cli.nodes.flag_listing import NodeFlagsCommand
 from plimsoll.cli.nodes.provider import provider
 from plimsoll.cli.nodes.run import PASS_THROUGH_FLAGS, nodes
@@ -35,6 +36,7 @@ app.command(
     context_settings=PASS_THROUGH_FLAGS,
 )(nodes)
 app.command(name="tidb", short_help="Scale TiDB clusters by load and disk usage.")(tidb)
+app.command(name="kafka", short_help="Scale Kafka clusters, and rebalance them.")(kafka)
 app.command(name="provider", short_help="Serve a provider over gRPC.")(provider)
 
 
@@ -47,6 +49,7 @@ def run() -> None:
     Examples:
       plimsoll run nodes --kubeconfig ./cluster/kubeconfig --dry-run
       plimsoll run tidb --planner http://planner:9092
+      plimsoll run kafka --namespace kafka
       plimsoll run provider --kubeconfig ./cluster/kubeconfig
       plimsoll run cloud --kubeconfig ./cluster/kubeconfig
       plimsoll run kubelet --kubeconfig ./cluster/kubeconfig

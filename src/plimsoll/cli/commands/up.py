@@ -31,7 +31,8 @@ Try it in another terminal:
   kubectl create deployment web --image=nginx --replicas=5
   kubectl get pods -o wide
 
-{pages}{servers}More to try: examples/first-steps.md, examples/tidb/breathing.yaml. Ctrl-C stops it.
+{pages}{servers}More to try: examples/first-steps.md, examples/tidb/breathing.yaml,
+examples/kafka/cluster.yaml. Ctrl-C stops it.
 """
 
 # The maximum number of unready nodes to list with their cause.
@@ -135,10 +136,13 @@ def format_first_screen(up: UpStatus) -> str:
 
 
 def _format_servers(up: UpStatus) -> str:
-    """Addresses of the TiDB servers; with free ports they differ at every start."""
+    """Addresses of the other servers; with free ports they differ at every start."""
     if not up.planner:
         return ""
-    return f"TiDB planner at {up.planner}, PD at {up.pd} (token: admin.token).\n"
+    return (
+        f"TiDB planner at {up.planner}, PD at {up.pd},\n"
+        f"Cruise Control's API of Kafka clusters at {up.cruise_control} (token: admin.token).\n"
+    )
 
 
 def _format_pages(up: UpStatus) -> str:

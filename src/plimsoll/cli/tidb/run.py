@@ -11,9 +11,9 @@ import typer
 from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.shared.logs import log_events_to_stderr, log_to_stderr
 from plimsoll.cli.shared.output import Output, OutputOption, echo_value
+from plimsoll.cli.shared.reconcile_failures import build_failure
 from plimsoll.cli.shared.slow_notice import SlowNotice
 from plimsoll.cli.tidb.tokens import TokenFileOption, read_token
-from plimsoll.core.errors import PlimsollError, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -256,7 +256,7 @@ def _run_once(chosen: TidbAutoscalingSettings, clock: Clock, output: Output) -> 
     _print_results(results, output)
     failed = [result for result in results if isinstance(result, FailedReconcile)]
     if failed:
-        raise _get_failure(failed)
+        raise build_failure(failed)
     if any(
         component.problem
         for result in results
@@ -264,17 +264,6 @@ def _run_once(chosen: TidbAutoscalingSettings, clock: Clock, output: Output) -> 
         for component in result.components
     ):
         raise typer.Exit(1)
-
-
-class ReconcileFailed(PlimsollError):
-    """The server answered, and reconciles failed."""
-
-
-def _get_failure(failed: Sequence[FailedReconcile]) -> PlimsollError:
-    """The error to raise. A server that answers with an error is reachable: that is not exit code 4."""
-    problems = "; ".join(f"{failure.namespace}/{failure.name}: {failure.error}" for failure in failed)
-    lost = any(isinstance(failure.error, Unreachable) for failure in failed)
-    return Unreachable(problems) if lost else ReconcileFailed(problems)
 
 
 def _run(chosen: TidbAutoscalingSettings, clock: Clock) -> None:

@@ -6,8 +6,12 @@ when a rebalance is requested.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.kafka.model.rebalances import RebalanceState
+from plimsoll.kafka.reporting.operator_metrics import KAFKA, KAFKA_REBALANCE, OperatorMetrics
+from plimsoll.kafka.settings import KafkaMode
 from plimsoll.kafka.wire.names import CLUSTER_LABEL
 from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
@@ -47,11 +51,13 @@ class KafkaControllers:
         entropy: Entropy,
         settings: KafkaSettings,
     ) -> None:
+        self._metrics = OperatorMetrics(clock)
         self._cluster_reconciler = clusters
         self._rebalance_reconciler = rebalances
         self._kafkas = informers.get_informer(Kafka)
         self._rebalances = informers.get_informer(KafkaRebalance)
         self._namespace = settings.namespace
+        self._owns_clusters = settings.mode is KafkaMode.OPERATOR
         controller_settings = ControllerSettings(
             workers=settings.workers, resync_s=settings.resync_s, queue=QueueSettings(backoff=BACKOFF)
         )
@@ -79,7 +85,19 @@ class KafkaControllers:
         enqueue_on(self._kafkas, self.rebalances, self._map_to_rebalances)
 
     def list_services(self) -> list[Service]:
-        return [Service(name=controller.name, run=controller.run) for controller in (self.clusters, self.rebalances)]
+        return [Service(name=controller.name, run=controller.run) for controller in self.list_controllers()]
+
+    def list_controllers(self) -> list[Controller[Key]]:
+        """Beside Strimzi only the rebalances are ours."""
+        return [self.clusters, self.rebalances] if self._owns_clusters else [self.rebalances]
+
+    def expose_metrics(self) -> bytes:
+        """Reconciles and resources in Prometheus' text format."""
+        found: Counter[tuple[str, str]] = Counter()
+        for kind, informer in ((KAFKA, self._kafkas), (KAFKA_REBALANCE, self._rebalances)):
+            found.update((kind, key.namespace) for key in self._list_keys(informer))
+        self._metrics.set_resources(found)
+        return self._metrics.format_exposition()
 
     def _list_keys(self, informer: Any) -> Iterable[Key]:
         cache = informer.cache
@@ -92,13 +110,20 @@ class KafkaControllers:
     async def _reconcile_cluster(self, key: Key) -> Done | Again:
         if not self._is_watched(key):
             return Done()
-        result = await self._cluster_reconciler.run(key.namespace, key.name)
+        with self._metrics.measure(KAFKA, key.namespace, key.name) as measured:
+            result = await self._cluster_reconciler.run(key.namespace, key.name)
+            measured.is_gone = result is None
+            measured.problem = "" if result is None or result.problem is None else result.problem.code
         return _wait(None if result is None else result.retry_after_s)
 
     async def _reconcile_rebalance(self, key: Key) -> Done | Again:
         if not self._is_watched(key):
             return Done()
-        result = await self._rebalance_reconciler.run(key.namespace, key.name)
+        with self._metrics.measure(KAFKA_REBALANCE, key.namespace, key.name) as measured:
+            result = await self._rebalance_reconciler.run(key.namespace, key.name)
+            measured.is_gone = result is None
+            is_failed = result is not None and result.state is RebalanceState.NOT_READY
+            measured.problem = RebalanceState.NOT_READY.value if is_failed else ""
         return _wait(None if result is None else result.retry_after_s)
 
     def _map_to_rebalances(self, change: Change[Any]) -> Iterable[Key]:

@@ -25,6 +25,8 @@ from plimsoll.web.asgi_client import AsgiClient
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from starlette.types import ASGIApp
+
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.journal.ports import Journal
@@ -112,6 +114,11 @@ class Engine:
         """Use these capacities and goals from the next request on."""
         self._capacities = capacities
         self._server.change_settings(settings)
+
+    @property
+    def application(self) -> ASGIApp:
+        """The server, for callers behind a socket. It has no users of its own: guard it."""
+        return self._server
 
     def get_progress(self) -> ExecutionProgress:
         return self._executor.get_progress()

@@ -169,5 +169,13 @@ class Engines:
         return engine
 
 
+class NoEngines:
+    """The engines of a dry run: none is started, because it would go on with an execution that another process has."""
+
+    async def find(self, kafka: Kafka) -> CruiseControlClient | RebalanceRefused:
+        where = f"{kafka.metadata.namespace}/{kafka.metadata.name}"
+        return RebalanceRefused(reason="DryRun", message=f"a dry run starts no engine for {where}", is_transient=True)
+
+
 def _build_key(kafka: Kafka) -> tuple[str, str]:
     return kafka.metadata.namespace, kafka.metadata.name

@@ -1,0 +1,248 @@
+"""The Kafka operator against a cluster: `plimsoll run kafka`.
+
+Puts together the cluster that a kubeconfig names with the brokers of each Kafka and, where chosen, their Cruise
+Controls. A dry run takes no lease, and neither does `--once`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+import structlog
+
+from plimsoll.core.durations import format_duration
+from plimsoll.core.errors import PlimsollError
+from plimsoll.journal.lazy import LazyJournal
+from plimsoll.kafka.brokers.access import KubernetesBrokers
+from plimsoll.kafka.builder import KafkaOperatorParts, OperatorDependencies
+from plimsoll.kafka.engine.config_map_store import ConfigMapExecutionStore
+from plimsoll.kafka.rivals import find_rivals, refuse_rivals
+from plimsoll.kafka.settings import LEASE, NAME, KafkaMode
+from plimsoll.kube.leases import LeaseSettings
+from plimsoll.kube.requests.options import ClientSettings, Selection
+from plimsoll.kube.secret_tls import ClusterSecrets
+from plimsoll.objects.api.kafka import Kafka
+from plimsoll.operator.pages import OperatorPages
+from plimsoll.operator.process import ControllerProcess, ProcessSettings
+from plimsoll.runtime.supervisor import Service
+from plimsoll.web.client import AiohttpClient
+from plimsoll.web.responses import build_text_response
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from starlette.responses import Response
+    from starlette.types import ASGIApp
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kafka.builder import KafkaOperatorControllers
+    from plimsoll.kafka.controllers.rebalance_reconciler import FailedRebalance
+    from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
+    from plimsoll.kafka.reporting.rebalance_reporter import RebalanceResult
+    from plimsoll.kafka.settings import KafkaSettings
+    from plimsoll.kube.access import Access
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.informer.factory import SharedInformerFactory
+    from plimsoll.kube.recorder import EventRecorder
+    from plimsoll.kube.transport import Guard
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_TIMEOUT_S: Final = 10.0
+_CRUISE_CONTROL_TIMEOUT_S: Final = 60.0
+"""Strimzi waits as long for an answer of Cruise Control."""
+_DEFINITIONS: Final = ("/apis/kafka.strimzi.io/v1/kafkas", "/apis/kafka.strimzi.io/v1/kafkarebalances")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaOperatorSettings:
+    """What the operator chose. `data` None: no journal is kept."""
+
+    access: Access
+    settings: KafkaSettings
+    data: Path | None = None
+    host: str = "localhost"
+    address: str = ":8088"
+    leader_elect: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCluster:
+    """A Kafka that could not be reconciled to the end."""
+
+    namespace: str
+    name: str
+    error: PlimsollError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconciledOnce:
+    """The results of one reconcile of every object."""
+
+    clusters: tuple[ClusterResult | FailedCluster, ...]
+    rebalances: tuple[RebalanceResult | FailedRebalance, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaProgram:
+    """The Kafka operator as a process runs it."""
+
+    parts: KafkaOperatorParts
+    controllers: KafkaOperatorControllers
+    informers: SharedInformerFactory
+    recorder: EventRecorder
+    journal: LazyJournal | None
+    pages: ASGIApp
+
+    def list_standby_services(self) -> list[Service]:
+        return self.informers.list_services()
+
+    def list_services(self) -> list[Service]:
+        return [Service(name="events", run=self.recorder.run), *self.controllers.list_services()]
+
+    async def leave(self) -> None:
+        await self.parts.close()
+        if self.journal is not None:
+            await self.journal.close()
+
+
+class KafkaOperatorProcess:
+    """A Kafka operator and its connections, for as long as the block lasts."""
+
+    def __init__(self, settings: KafkaOperatorSettings, *, clock: Clock, entropy: Entropy) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._entropy = entropy
+        self._journal = None if settings.data is None else LazyJournal(settings.data)
+        self._process = ControllerProcess(_build_process_settings(settings), clock=clock, entropy=entropy)
+
+    @property
+    def client(self) -> Client:
+        return self._process.client
+
+    async def __aenter__(self) -> Self:
+        await self._process.__aenter__()
+        self._web = await self._process.stack.enter_async_context(AiohttpClient(timeout_s=_CRUISE_CONTROL_TIMEOUT_S))
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._process.__aexit__(*error)
+
+    async def run(self) -> None:
+        """Runs until cancelled, or until leadership is lost. Raises `RivalFound` beside another operator."""
+        self._process.check_address()
+        await self._check_cluster()
+        await self._process.run(self._build)
+
+    async def run_once(self) -> ReconciledOnce:
+        """Reconciles every Kafka and every KafkaRebalance once, without a lease. Pods are not made."""
+        await self._check_cluster()
+        recorder = self._process.make_recorder(self.client)
+        parts = self._build_parts(self.client, recorder=recorder, keeps_last_plans=False)
+        recording = asyncio.create_task(recorder.run())
+        # A task that is cancelled before it began writes nothing.
+        await asyncio.sleep(0)
+        try:
+            clusters = await self._reconcile_clusters(parts)
+            return ReconciledOnce(clusters=clusters, rebalances=await parts.rebalances.run_all())
+        finally:
+            await parts.close()
+            recording.cancel()
+            await asyncio.wait((recording,))
+            if self._journal is not None:
+                await self._journal.close()
+
+    async def _check_cluster(self) -> None:
+        # A server without the definitions, or one that refuses us, is an error now; an informer would only retry.
+        for path in _DEFINITIONS:
+            await self.client.get_json(path, [("limit", "1")])
+        settings = self._settings.settings
+        if settings.mode is not KafkaMode.OPERATOR:
+            return
+        if not settings.dry_run:
+            await refuse_rivals(self.client, settings.namespace)
+            return
+        for rival in await find_rivals(self.client, settings.namespace):
+            log.warning("rival.found", problem=str(rival))
+
+    async def _reconcile_clusters(self, parts: KafkaOperatorParts) -> tuple[ClusterResult | FailedCluster, ...]:
+        """Reconcile every Kafka. A failure of one does not stop the others."""
+        settings = self._settings.settings
+        if settings.mode is not KafkaMode.OPERATOR:
+            return ()
+        listed = await self.client.list(Kafka, Selection(namespace=settings.namespace))
+        names = [(kafka.metadata.namespace, kafka.metadata.name) for kafka in listed.items]
+        found: list[ClusterResult | FailedCluster] = []
+        for namespace, name in sorted((*names, *((bad.namespace, bad.name) for bad in listed.bad))):
+            try:
+                result = await parts.clusters.run(namespace, name)
+            except PlimsollError as error:
+                log.warning("cluster.failed", namespace=namespace, name=name, problem=str(error))
+                found.append(FailedCluster(namespace=namespace, name=name, error=error))
+                continue
+            if result is not None:
+                found.append(result)
+        return tuple(found)
+
+    # ---- parts
+
+    def _build(self, client: Client, _guard: Guard | None) -> KafkaProgram:
+        informers = self._process.make_informers(client)
+        # Without the lease's guard: an Event about what was done may still be written after the lease is lost.
+        recorder = self._process.make_recorder(self.client)
+        parts = self._build_parts(client, recorder=recorder, keeps_last_plans=True)
+        controllers = parts.build_controllers(informers)
+        for controller in controllers.list_controllers():
+            self._process.metrics.add_controller(controller)
+        return KafkaProgram(
+            parts=parts,
+            controllers=controllers,
+            informers=informers,
+            recorder=recorder,
+            journal=self._journal,
+            pages=OperatorPages(
+                metrics=(controllers.reconciling.expose_metrics, self._process.metrics.expose),
+                health={"/healthz": lambda: self._show_health(controllers)},
+            ),
+        )
+
+    def _show_health(self, controllers: KafkaOperatorControllers) -> Response:
+        """The role of the process, and how long the longest reconcile has been under way."""
+        queues = [controller.status.queue for controller in controllers.list_controllers()]
+        longest_s = max((queue.longest_work_s for queue in queues if queue.working), default=None)
+        work = "" if longest_s is None else f"a reconcile is under way ({format_duration(round(longest_s))})"
+        return build_text_response("\n".join(line for line in ("ok", self._process.describe_role(), work) if line))
+
+    def _build_parts(self, client: Client, *, recorder: EventRecorder, keeps_last_plans: bool) -> KafkaOperatorParts:
+        settings = self._settings.settings
+        return KafkaOperatorParts(
+            OperatorDependencies(
+                client=client,
+                clock=self._clock,
+                entropy=self._entropy,
+                connector=KubernetesBrokers(ClusterSecrets(client)),
+                open_store=lambda kafka: ConfigMapExecutionStore(client, kafka, clock=self._clock),
+                settings=settings,
+                web=self._web,
+                recorder=None if settings.dry_run else recorder,
+                journal=self._journal,
+                # `--once` reports on stdout and writes no more than it has to.
+                keeps_last_plans=keeps_last_plans,
+            )
+        )
+
+
+def _build_process_settings(settings: KafkaOperatorSettings) -> ProcessSettings:
+    must_lead = settings.leader_elect and not settings.settings.dry_run
+    lease = LeaseSettings(name=LEASE, namespace=settings.settings.controller_namespace, field_manager=NAME)
+    return ProcessSettings(
+        name=NAME,
+        access=settings.access,
+        client=ClientSettings(user_agent=NAME, field_manager=NAME, timeout_s=_TIMEOUT_S, deadline_s=2 * _TIMEOUT_S + 1),
+        host=settings.host,
+        address=settings.address,
+        lease=lease if must_lead else None,
+    )

@@ -1,0 +1,221 @@
+"""`plimsoll run kafka`: the Kafka operator, until it is stopped, or for one reconcile of each object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
+from plimsoll.cli.shared.logs import log_events_to_stderr, log_to_stderr
+from plimsoll.cli.shared.output import Output, OutputOption, echo_value
+from plimsoll.cli.shared.reconcile_failures import build_failure
+from plimsoll.cli.shared.slow_notice import SlowNotice
+from plimsoll.kafka.settings import KafkaMode, KafkaSettings, RebalanceEngine
+
+if TYPE_CHECKING:
+    from plimsoll.app.kafka.kafka_operator import KafkaOperatorSettings, ReconciledOnce
+
+
+def kafka(
+    *,
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    server: ServerOption = "",
+    mode: Annotated[
+        KafkaMode,
+        typer.Option(
+            "--kafka-mode",
+            help="operator: Kafkas, node pools and pod sets are reconciled. companion, beside Strimzi: they are never "
+            "written, and only KafkaRebalances are reconciled.",
+        ),
+    ] = KafkaMode.OPERATOR,
+    engine: Annotated[
+        RebalanceEngine,
+        typer.Option(
+            "--rebalance-engine",
+            help="plimsoll: this process plans and moves. cruise-control: the Cruise Control of each cluster does.",
+        ),
+    ] = RebalanceEngine.PLIMSOLL,
+    once: Annotated[
+        bool, typer.Option("--once", help="Reconcile every object once, print the result and exit. No pod is created.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done without acting.")] = False,
+    namespace: Annotated[
+        str, typer.Option("-n", "--namespace", help="Only Kafkas of this namespace.", metavar="NAMESPACE")
+    ] = "",
+    home: Annotated[
+        str,
+        typer.Option(
+            "--home", help="Namespace of its Lease and of the ConfigMap with the pause annotation.", metavar="NAMESPACE"
+        ),
+    ] = "kube-system",
+    resync: Annotated[float, typer.Option("--resync", help="Seconds between two reconciles of an object.", min=1)] = (
+        120.0
+    ),
+    workers: Annotated[
+        int, typer.Option("--workers", help="Clusters that are reconciled at the same time.", min=1, max=100)
+    ] = 4,
+    leader_elect: Annotated[
+        bool, typer.Option("--leader-elect/--no-leader-elect", help="Act only while holding the Lease plimsoll-kafka.")
+    ] = True,
+    address: Annotated[
+        str, typer.Option("--address", help="Address of /metrics and /healthz.", metavar="HOST:PORT")
+    ] = ":8088",
+    data: Annotated[
+        str, typer.Option("--data", help="Directory of the journal, for plimsoll why.", metavar="DIR")
+    ] = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Scale Kafka clusters: move replicas onto new brokers, and empty brokers before their pods go.
+
+    The operator mode does not start beside a Strimzi operator that watches the same namespaces (exit code 1). Companion
+    mode does not yet create KafkaRebalances by itself when a cluster scales.
+
+    --dry-run plans and reports but never acts, takes no lease, and starts no engine. --once reconciles once. Its exit
+    code is 1 if a reconcile failed, and 4 if the server cannot be reached.
+
+    \b
+    Examples:
+      plimsoll run kafka --kubeconfig ./cluster/kubeconfig --dry-run --once
+      plimsoll run kafka --namespace kafka
+      plimsoll run kafka --rebalance-engine=cruise-control
+    """
+    settings = KafkaSettings(
+        mode=mode,
+        engine=engine,
+        dry_run=dry_run,
+        namespace=namespace,
+        controller_namespace=home,
+        resync_s=resync,
+        workers=workers,
+    )
+    log_to_stderr() if once else log_events_to_stderr()
+    connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
+    chosen = _build_settings(connection, settings, data=data, address=address, leader_elect=leader_elect)
+    if once:
+        _run_once(chosen, output)
+    else:
+        _run(chosen)
+
+
+def _build_settings(
+    connection: Connection, settings: KafkaSettings, *, data: str, address: str, leader_elect: bool
+) -> KafkaOperatorSettings:
+    import socket
+    from pathlib import Path
+
+    from plimsoll.app.kafka.kafka_operator import KafkaOperatorSettings
+    from plimsoll.runtime.clocks import RealClock
+
+    directory = Path(data) if data else None
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+    return KafkaOperatorSettings(
+        access=connection.build_access(clock=RealClock()),
+        settings=settings,
+        data=directory,
+        host=socket.gethostname(),
+        address=address,
+        leader_elect=leader_elect,
+    )
+
+
+def _run(chosen: KafkaOperatorSettings) -> None:
+    import asyncio
+
+    from plimsoll.app.kafka.kafka_operator import KafkaOperatorProcess
+    from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.entropy import SystemEntropy
+    from plimsoll.runtime.signals import run_until_signalled
+
+    async def run_process() -> None:
+        async with KafkaOperatorProcess(chosen, clock=RealClock(), entropy=SystemEntropy()) as running:
+            mode = "dry run: nothing is changed" if chosen.settings.dry_run else "acting while it holds the lease"
+            typer.echo(f"operating Kafka clusters of {chosen.access.server}, {mode}; Ctrl-C stops it", err=True)
+            await running.run()
+
+    if asyncio.run(run_until_signalled(run_process())) is not None:
+        typer.echo("stopped", err=True)
+
+
+def _run_once(chosen: KafkaOperatorSettings, output: Output) -> None:
+    import asyncio
+
+    from plimsoll.app.kafka.kafka_operator import KafkaOperatorProcess
+    from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.entropy import SystemEntropy
+
+    async def reconcile_once() -> ReconciledOnce:
+        async with KafkaOperatorProcess(chosen, clock=RealClock(), entropy=SystemEntropy()) as running:
+            return await running.run_once()
+
+    with SlowNotice("reconciling", is_silent=output in {Output.JSON, Output.YAML}):
+        results = asyncio.run(reconcile_once())
+    _print_results(results, output)
+    _raise_failures(results)
+
+
+def _raise_failures(results: ReconciledOnce) -> None:
+    """Raises if a reconcile failed, or if a cluster has a problem."""
+    from plimsoll.app.kafka.kafka_operator import FailedCluster
+    from plimsoll.kafka.controllers.rebalance_reconciler import FailedRebalance
+
+    failed = [
+        result
+        for result in (*results.clusters, *results.rebalances)
+        if isinstance(result, FailedCluster | FailedRebalance)
+    ]
+    if failed:
+        raise build_failure(failed)
+    if any(result.problem is not None for result in results.clusters if not isinstance(result, FailedCluster)):
+        raise typer.Exit(1)
+
+
+def _print_results(results: ReconciledOnce, output: Output) -> None:
+    from plimsoll.journal.rendering import remove_control_characters
+
+    described = _describe(results)
+    match output:
+        case Output.TABLE:
+            for entry in described:
+                typer.echo(remove_control_characters(entry["sentence"]))
+            if not described:
+                typer.echo("there is no Kafka and no KafkaRebalance")
+        case Output.NAME:
+            for entry in described:
+                typer.echo(f"{entry['kind']}/{entry['namespace']}/{entry['name']}")
+        case _:
+            echo_value(described, output)
+
+
+def _describe(results: ReconciledOnce) -> list[dict[str, Any]]:
+    """The results as plain data: sentence, plan and outcomes."""
+    import msgspec
+
+    from plimsoll.app.kafka.kafka_operator import FailedCluster
+    from plimsoll.kafka.controllers.rebalance_reconciler import FailedRebalance
+    from plimsoll.kafka.reporting import cluster_reporter, rebalance_reporter
+
+    clusters = [
+        (result.ref, cluster_reporter.build_sentence(result), cluster_reporter.build_journal_plan(result, number=0))
+        for result in results.clusters
+        if not isinstance(result, FailedCluster)
+    ]
+    rebalances = [
+        (result.ref, rebalance_reporter.build_sentence(result), rebalance_reporter.build_journal_plan(result, number=0))
+        for result in results.rebalances
+        if not isinstance(result, FailedRebalance)
+    ]
+    return [
+        {
+            "kind": ref.kind,
+            "namespace": ref.namespace,
+            "name": ref.name,
+            "sentence": sentence,
+            "plan": msgspec.to_builtins(plan),
+            "outcomes": msgspec.to_builtins(outcomes),
+        }
+        for ref, sentence, (plan, outcomes) in (*clusters, *rebalances)
+    ]
