@@ -64,7 +64,7 @@ def build_kafka_services(
             run_blocking=run_inline,
         )
     )
-    return parts.list_services(component.informers)
+    return parts.build_controllers(component.informers).list_services()
 
 
 def _is_of_kafka(manifest: dict[str, Any]) -> bool:
