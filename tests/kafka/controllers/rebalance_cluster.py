@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.selectors import LabelSelector
     from plimsoll.journal.entries import Entry
+    from plimsoll.kafka.cruise_control.client.ports import CruiseControls
     from plimsoll.kafka.model.rebalances import RebalanceAnswer, RebalanceSpec, RebalanceTaskAnswer
     from plimsoll.kafka.reporting.rebalance_reporter import RebalanceResult
     from plimsoll.kube.transport import Request, Response, Transport
@@ -248,6 +249,8 @@ class RebalanceCluster(ApiServerHarness):
         self.results: tuple[RebalanceResult | FailedRebalance, ...] = ()
         self.through = through
         self.wraps_cruise_control = True
+        self.controls: CruiseControls | None = None
+        """Used in place of the script."""
         self.selector = selector
         self.guard: ActionGuard | None = None
         self._definitions = list_our_definitions() if definitions is None else list(definitions)
@@ -349,7 +352,7 @@ class RebalanceCluster(ApiServerHarness):
         recorder = EventRecorder(events, source, clock=clock, entropy=SeededEntropy("names"))
         reporter = RebalanceReporter(recorder=recorder, journal=self.journal)
         port = self.through(self.cruise_control) if self.wraps_cruise_control else self.cruise_control
-        controls = _Controls(port)
+        controls = self.controls or _Controls(port)
         dependencies = RebalanceDependencies(
             client=client, clock=clock, cruise_controls=controls, reporter=reporter, selector=self.selector
         )

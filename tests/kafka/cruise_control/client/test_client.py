@@ -211,3 +211,9 @@ def test_without_an_execution_of_that_request_there_is_none():
     client = CruiseControlClient(BASE, web=web)
     for _ in range(2):
         assert run_virtual(lambda _: client.find_execution(RebalanceSpec())) == NoSuchTask()
+
+
+def test_an_execution_that_an_engine_resumed_is_found():
+    web = ScriptedClient(build_tasks(("a", "9", REAL.replace("dryrun=false", "dryrun=true")), ("b", "5", "")))
+    found = run_virtual(lambda _: CruiseControlClient(BASE, web=web).find_execution(RebalanceSpec()))
+    assert found == RebalanceTask(id="b", status=RebalanceTaskStatus.IN_EXECUTION)

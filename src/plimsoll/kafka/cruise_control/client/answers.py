@@ -179,7 +179,12 @@ def _refuse_tasks(answer: Response | RequestFailed) -> RebalanceRefused:
 
 
 def _is_request(task: dict[str, Any], endpoint: str, query: list[tuple[str, str]]) -> bool:
-    """Whether a task was created by a POST with these parameters, in any order."""
+    """Whether a task was created by a POST with these parameters, in any order.
+
+    An engine that was restarted goes on with its execution and does not know its request any more: that may be it.
+    """
+    if not task.get("RequestURL"):
+        return True
     method, _, url = str(task.get("RequestURL", "")).partition(" ")
     parts = urlsplit(url)
     is_endpoint = method == "POST" and parts.path.rpartition("/")[2] == endpoint

@@ -36,7 +36,8 @@ class CruiseControl(Protocol):
     async def find_execution(self, spec: RebalanceSpec) -> RebalanceTaskAnswer:
         """The newest user task of a real run (not a dry run) with exactly this request; NoSuchTask: there is none.
 
-        It answers whether a request whose answer was lost has been accepted, so that it is not sent twice.
+        It answers whether a request whose answer was lost has been accepted, so that it is not sent twice. An execution
+        that an engine has resumed after its restart counts too: its request is not known any more.
         """
         ...
 

@@ -84,7 +84,7 @@ ACCEPTED: Final = {
     RebalanceState.READY: (RebalanceAnnotation.REFRESH,),
     RebalanceState.RECONCILIATION_PAUSED: (),
 }
-"""The annotations that a state accepts (6.1)."""
+"""The annotations that a state accepts (docs/design/kafka.md 6.1)."""
 
 _BEGINS_IN: Final = {
     RebalanceAnnotation.APPROVE: (RebalanceState.PROPOSAL_READY,),
@@ -131,7 +131,7 @@ def get_asked(observed: ObservedRebalance) -> str:
 
 
 def is_renewing(reason: str, message: str) -> bool:
-    """Whether a rebalance that is NotReady for this reason is requested again without a user (6.4)."""
+    """Whether a rebalance that is NotReady for this reason is requested again without a user."""
     if reason in {transient.value for transient in TransientReason}:
         return True
     if reason in {KAFKA_NOT_READY, NO_SUCH_RESOURCE}:
