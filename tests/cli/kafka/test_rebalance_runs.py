@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
 import pytest
 import typer
@@ -17,7 +20,7 @@ from plimsoll.runtime.clocks import RealClock
 from tests.cli.runner import plimsoll
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from tests.cli.runner import CommandResult
@@ -63,6 +66,61 @@ def test_brokers_of_which_none_answers_are_unreachable(kafka: SimulatedKafka, tm
     assert ended.returncode == 4
     assert "no broker answered with its log directories: broker 0 did not answer (" in ended.stderr
     assert not kafka.sent_targets
+
+
+@contextmanager
+def serve_rates(answers: dict[str, float]) -> Iterator[tuple[str, list[str]]]:
+    """A Prometheus with a rate of topic a per query; gives its address and the queries that came."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            fields = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            (query,) = fields["query"]
+            asked.append(query)
+            rate = answers.get(query)
+            series = [{"metric": {"topic": "a"}, "value": [float(fields["time"][0]), str(rate)]}] if rate else []
+            data = {"status": "success", "data": {"resultType": "vector", "result": series}}
+            body = json.dumps(data).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_arguments: Any) -> None:
+            """Write nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.mark.usefixtures("kafka")
+def test_own_queries_are_asked_and_used():
+    own = ("--prometheus-query", 'bytes-in=sum(mine{cluster="a"})', "--prometheus-query", "bytes-out=theirs")
+    with serve_rates({'sum(mine{cluster="a"})': 6e6, "theirs": 3e6}) as (address, asked):
+        planned = plimsoll("kafka", "plan", "-b", "b:1", "--prometheus", address, *own, "-o", "json")
+    assert planned.returncode == 0, planned.stderr
+    assert asked == ['sum(mine{cluster="a"})', "theirs"]
+    goals = {goal["goal"]: goal["reason"] or {} for goal in json.loads(planned.stdout)["goals"]}
+    assert goals["NetworkInboundUsageDistributionGoal"].get("code") != "NoRates"
+
+
+@pytest.mark.usefixtures("kafka")
+def test_a_query_without_series_is_named_below_the_plan():
+    with serve_rates({}) as (address, _):
+        arguments = ("--prometheus", address, "--prometheus-query", "bytes-in=misspelt")
+        planned = plimsoll("kafka", "plan", "-b", "b:1", *arguments)
+    assert planned.returncode == 0
+    assert "problem: rates: Prometheus has no series for misspelt" in planned.stdout
+    assert "no rates are known" in planned.stdout
 
 
 @pytest.mark.usefixtures("kafka")
