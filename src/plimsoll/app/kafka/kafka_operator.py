@@ -17,6 +17,7 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kafka.brokers.access import KubernetesBrokers
 from plimsoll.kafka.builder import KafkaOperatorParts, OperatorDependencies
+from plimsoll.kafka.cruise_control.client.client import MAX_RESPONSE_BYTES, TIMEOUT_S
 from plimsoll.kafka.engine.config_map_store import ConfigMapExecutionStore
 from plimsoll.kafka.rivals import find_rivals, refuse_rivals
 from plimsoll.kafka.settings import LEASE, NAME, KafkaMode
@@ -52,8 +53,6 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _TIMEOUT_S: Final = 10.0
-_CRUISE_CONTROL_TIMEOUT_S: Final = 60.0
-"""Strimzi waits as long for an answer of Cruise Control."""
 _DEFINITIONS: Final = ("/apis/kafka.strimzi.io/v1/kafkas", "/apis/kafka.strimzi.io/v1/kafkarebalances")
 
 
@@ -125,7 +124,9 @@ class KafkaOperatorProcess:
 
     async def __aenter__(self) -> Self:
         await self._process.__aenter__()
-        self._web = await self._process.stack.enter_async_context(AiohttpClient(timeout_s=_CRUISE_CONTROL_TIMEOUT_S))
+        self._web = await self._process.stack.enter_async_context(
+            AiohttpClient(timeout_s=TIMEOUT_S, max_bytes=MAX_RESPONSE_BYTES)
+        )
         return self
 
     async def __aexit__(self, *error: object) -> None:

@@ -107,7 +107,7 @@ class ConnectedBrokerView:
         return problems
 
     async def forget(self, namespace: str, name: str) -> None:
-        await self._connections.close_cluster(namespace, name)
+        await (self._engines or self._connections).close_cluster(namespace, name)
 
 
 async def _has_logs(admin: KafkaAdmin, broker: int) -> bool:

@@ -121,8 +121,8 @@ class Engines:
     dependencies: EngineDependencies
     open_store: OpenStore
     read_pause: ReadPause | None = None
-    _configured: dict[str, tuple[dict[int, BrokerCapacity], AnalyzerSettings]] = field(default_factory=dict)
-    """By the uid of the Kafka: also before its engine is started."""
+    _configured: dict[tuple[str, str], tuple[dict[int, BrokerCapacity], AnalyzerSettings]] = field(default_factory=dict)
+    """By namespace and name of the Kafka: for an engine that is started later."""
 
     async def find(self, kafka: Kafka) -> CruiseControlClient | RebalanceRefused:
         """The engine of a Kafka as a Cruise Control; it is started if it is not running."""
@@ -146,8 +146,13 @@ class Engines:
 
     async def configure(self, kafka: Kafka, capacities: dict[int, BrokerCapacity], settings: AnalyzerSettings) -> None:
         """Capacities and goals for the engine of a Kafka; starts it. Raises `KafkaUnavailable` and `RecordUnusable`."""
-        self._configured[kafka.metadata.uid] = (capacities, settings)
+        self._configured[_build_key(kafka)] = (capacities, settings)
         (await self.start(kafka)).configure(capacities, settings)
+
+    async def close_cluster(self, namespace: str, name: str) -> None:
+        """Close the engine and the connection of a Kafka that is gone."""
+        self._configured.pop((namespace, name), None)
+        await self.connections.close_cluster(namespace, name)
 
     def list_progress(self) -> dict[tuple[str, str], ExecutionProgress]:
         """Where each engine stands, by namespace and name of its Kafka."""
@@ -165,7 +170,7 @@ class Engines:
             read_guard=read_guard,
             journal=None if journal is None else ClusterJournal(journal, kafka.metadata.namespace, kafka.metadata.name),
         )
-        engine.configure(*self._configured.get(kafka.metadata.uid, ({}, AnalyzerSettings())))
+        engine.configure(*self._configured.get(_build_key(kafka), ({}, AnalyzerSettings())))
         return engine
 
 
