@@ -35,7 +35,7 @@ class KafkaWorld(OperatorBench):
             self.clusters = SimulatedClusters(self.run.clock)
         return SimulatedBrokerPods(components, self.clusters).list_services()
 
-    def start_operator(self, name: str, settings: KafkaSettings | None = None) -> KafkaProcess:
+    def start_process(self, name: str, settings: KafkaSettings | None = None) -> KafkaProcess:
         return KafkaProcess(self, name, settings or KafkaSettings(resync_s=30))
 
     def advance_until(self, is_so: Callable[[], bool], *, within_s: float) -> None:

@@ -27,9 +27,9 @@ def make_running_cluster(world: KafkaWorld) -> None:
 
 def test_a_standby_has_listed_before_it_leads_and_ends_the_rebalance_that_the_dead_leader_began():
     with KafkaWorld() as world:
-        leader = world.start_operator("leader").process
+        leader = world.start_process("leader").process
         leader.advance_until(lambda: leader.holder.is_leading, within_s=5)
-        standby = world.start_operator("standby").process
+        standby = world.start_process("standby").process
         make_running_cluster(world)
         world.scale(4)
         world.advance_until(lambda: world.state == "Rebalancing", within_s=60)
@@ -51,7 +51,7 @@ def test_a_standby_has_listed_before_it_leads_and_ends_the_rebalance_that_the_de
 
 def test_a_dry_run_writes_nothing_and_starts_no_engine_beside_the_leader():
     with KafkaWorld() as world:
-        leader = world.start_operator("leader").process
+        leader = world.start_process("leader").process
         leader.advance_until(lambda: leader.holder.is_leading, within_s=5)
         make_running_cluster(world)
         world.scale(4)
@@ -60,7 +60,7 @@ def test_a_dry_run_writes_nothing_and_starts_no_engine_beside_the_leader():
         leader.kill()
         # A deletion makes the reconciler ask the engine whether it still moves replicas.
         world.delete(f"{API}/kafkarebalances/c-auto-rebalancing-add-brokers")
-        dry = world.start_operator("dry", KafkaSettings(dry_run=True, resync_s=10))
+        dry = world.start_process("dry", KafkaSettings(dry_run=True, resync_s=10))
         dry.process.advance_until(lambda: dry.process.holder.is_leading, within_s=TO_LEAD_S)
         before = len(dry.process.transport.writes)
         world.run.advance_by(60)
@@ -71,7 +71,7 @@ def test_a_dry_run_writes_nothing_and_starts_no_engine_beside_the_leader():
 
 def test_a_companion_never_writes_kafkas_node_pools_and_pod_sets():
     with KafkaWorld() as world:
-        companion = world.start_operator("companion", KafkaSettings(mode=KafkaMode.COMPANION, resync_s=10)).process
+        companion = world.start_process("companion", KafkaSettings(mode=KafkaMode.COMPANION, resync_s=10)).process
         world.make_kafka()
         world.make_pool()
         world.run.advance_by(60)
@@ -82,7 +82,7 @@ def test_a_companion_never_writes_kafkas_node_pools_and_pod_sets():
 
 def test_reconciles_are_counted_with_strimzis_names_per_kind_and_namespace():
     with KafkaWorld() as world:
-        operator = world.start_operator("leader")
+        operator = world.start_process("leader")
         make_running_cluster(world)
         body = {"metadata": {"name": "other"}, "spec": {"kafka": {}}}
         head = {"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka"}
