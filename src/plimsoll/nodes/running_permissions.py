@@ -11,19 +11,31 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.diagnosis.requirements import LEASES, READ
+from plimsoll.kube.diagnosis.requirements import LEASES, READ, Requirements
 from plimsoll.kube.errors import ApiCallFailed
 from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.config.policy import AUTOSCALER_LEASE
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
-from plimsoll.nodes.providers.permissions import find_provider_permissions, find_provider_resources
+from plimsoll.nodes.providers.clusterapi.settings import read_settings
+from plimsoll.nodes.providers.clusterapi.template_permissions import find_template_permissions
+from plimsoll.nodes.providers.permissions import (
+    NO_ENVIRONMENT,
+    find_management_permissions,
+    find_management_resources,
+    find_provider_permissions,
+    find_provider_resources,
+    is_self_managed,
+)
+from plimsoll.nodes.providers.values import CLUSTER_API
 from plimsoll.nodes.reporting.status.configmap import read_options_annotation
 from plimsoll.objects.api.core import ConfigMap
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from plimsoll.kube.client import Client
     from plimsoll.kube.diagnosis.permissions import Permission
-    from plimsoll.kube.diagnosis.requirements import Requirements, RunningContext
+    from plimsoll.kube.diagnosis.requirements import RunningContext
     from plimsoll.nodes.config.policy import Operation, Policy
 
 STATUS_MAP: Final = "cluster-autoscaler-status"
@@ -32,13 +44,42 @@ _REVIEWS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 
 
 async def adapt_node_requirements(client: Client, needed: Requirements, context: RunningContext) -> Requirements:
-    policy = await _read_running_policy(client, context.own_namespace)
-    return needed if policy is None else add_provider(adapt_to_policy(needed, policy), policy)
+    policy = await read_running_policy(client, context.own_namespace)
+    if policy is None:
+        return needed
+    adapted = add_provider(adapt_to_policy(needed, policy), policy, context.environment)
+    if not is_self_managed(policy):
+        return adapted
+    settings = read_settings(context.environment, policy.groups.discovery)
+    templates = await find_template_permissions(client, settings)
+    return replace(adapted, permissions=(*adapted.permissions, *templates))
+
+
+async def find_management_requirements(
+    management: Client, policy: Policy | None, environment: Mapping[str, str]
+) -> Requirements:
+    """What Cluster API's provider needs in a management cluster of its own. Without options, those of the defaults."""
+    if policy is None or policy.operation.provider != CLUSTER_API:
+        policy = read_options({"cloud-provider": CLUSTER_API})
+    settings = read_settings(environment, policy.groups.discovery)
+    needed = (
+        *find_management_permissions(policy, environment),
+        *await find_template_permissions(management, settings),
+    )
+    if policy.operation.dry_run:
+        needed = _select_all_reads(needed)
+    resources = find_management_resources(environment)
+    return Requirements(controller=CLUSTER_API, permissions=needed, custom_resources=resources)
+
+
+def has_management_cluster(policy: Policy) -> bool:
+    """Whether Cluster API is in another cluster than the autoscaled one."""
+    return policy.operation.provider == CLUSTER_API and not is_self_managed(policy)
 
 
 async def adapt_request_requirements(client: Client, needed: Requirements, context: RunningContext) -> Requirements:
     """Nothing is needed for ProvisioningRequests that are not enabled, unless the user asks about them."""
-    policy = await _read_running_policy(client, context.own_namespace)
+    policy = await read_running_policy(client, context.own_namespace)
     if policy is None:
         return needed
     if not policy.requests.enabled and not context.is_selected:
@@ -52,15 +93,15 @@ def adapt_to_policy(needed: Requirements, policy: Policy) -> Requirements:
     return replace(needed, permissions=tuple(permission for permission in adapted if permission is not None))
 
 
-def add_provider(needed: Requirements, policy: Policy) -> Requirements:
+def add_provider(needed: Requirements, policy: Policy, environment: Mapping[str, str] = NO_ENVIRONMENT) -> Requirements:
     """The requirements with those of the provider that the options name."""
-    added = find_provider_permissions(policy)
+    added = find_provider_permissions(policy, environment)
     if policy.operation.dry_run:
-        added = tuple(reads for permission in added if (reads := _select_reads(permission)) is not None)
+        added = _select_all_reads(added)
     return replace(
         needed,
         permissions=(*needed.permissions, *added),
-        custom_resources=(*needed.custom_resources, *find_provider_resources(policy)),
+        custom_resources=(*needed.custom_resources, *find_provider_resources(policy, environment)),
     )
 
 
@@ -80,6 +121,10 @@ def _adapt(permission: Permission, operation: Operation) -> Permission | None:
     return permission
 
 
+def _select_all_reads(permissions: Iterable[Permission]) -> tuple[Permission, ...]:
+    return tuple(reads for permission in permissions if (reads := _select_reads(permission)) is not None)
+
+
 def _select_reads(permission: Permission) -> Permission | None:
     """The part of the permission that changes nothing; None: there is no such part."""
     verbs = tuple(verb for verb in permission.verbs if verb in READ)
@@ -96,7 +141,7 @@ def _adapt_lease(permission: Permission, operation: Operation) -> Permission | N
     return replace(permission, namespace=namespace, names=names)
 
 
-async def _read_running_policy(client: Client, own_namespace: str) -> Policy | None:
+async def read_running_policy(client: Client, own_namespace: str) -> Policy | None:
     """The options in force, as the running autoscaler shows them; None: it does not, or they cannot be read."""
     for namespace in dict.fromkeys((own_namespace, KUBE_SYSTEM)):
         try:

@@ -313,3 +313,28 @@ def test_any_cluster_can_be_examined():
     assert ended.finding("identity")["level"] == "ok"
     assert ended.finding("apis.nodes")["level"] == "ok"
     assert (ended.code == 0) is ended.reported["healthy"]
+
+
+def test_a_management_cluster_of_cluster_api_is_judged_with_its_own_kubeconfig(server: ApiServer, tmp_path: Path):
+    """The user there is bob, who may do nothing, while the autoscaled cluster's user may do everything."""
+    management = kubeconfig(server, tmp_path, user={"token": "bobs-secret"})
+    words = ("--kubeconfig", server.kubeconfig, "--controller", "nodes", "-o", "json")
+    ended = doctor(*words, "--cloud-config", management)
+    assert ended.code == 1
+    assert ended.finding("permissions.nodes")["level"] == "ok"
+    assert ended.finding("management.identity")["message"] == "authenticated as bob"
+    finding = ended.finding("management.permissions.clusterapi")
+    assert finding["level"] == "fail"
+    resources = {question["resource"] for question in finding["details"]["missing"]}
+    assert resources == {"machinedeployments", "machinesets", "machinepools", "machines"}
+    assert ended.finding("management.definitions.clusterapi")["level"] == "fail"
+
+
+def test_a_management_cluster_that_is_not_checked_is_named(tmp_path: Path):
+    options = json.dumps({"cloud-provider": "clusterapi", "cloud-config": "/etc/management.kubeconfig"})
+    metadata = {"name": "cluster-autoscaler-status", "annotations": {"plimsoll.io/options": options}}
+    with running(tmp_path / "data") as started:
+        started.ask("POST", "/api/v1/namespaces/kube-system/configmaps", {"metadata": metadata})
+        ended = doctor("--kubeconfig", started.kubeconfig, "--controller", "nodes", "-o", "json")
+    finding = ended.finding("management")
+    assert (finding["level"], "--cloud-config" in finding["fix"]) == ("unknown", True)

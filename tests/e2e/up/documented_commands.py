@@ -17,7 +17,7 @@ _OF_COMMANDS = ("console", "sh", "")
 _REPLACED = [
     (r"\b(web|big)-[0-9a-f]{8,10}-[a-z0-9]{5}\b", r"\1-POD"),
     (r"\bstore \d+\b", "STORE"),
-    (r"\b\d+ (leaders|regions)\b", r"N \1"),
+    (r"is being removed: \d+\b", "is being removed: N"),
     (r"\bnodeautoprovisioning-\S+-[a-z0-9]{8}(-\d+)?\b", "GROUP"),
     (r"\bworkers-\d+\b", "NODE"),
     (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(Z| UTC)", "TIME"),

@@ -57,9 +57,12 @@ class DiagnosedCluster(EmbeddedApi):
         namespaces: Namespaces = Namespaces(),  # noqa: B008 - an immutable value
         through: Callable[[Transport], Transport] = lambda transport: transport,
         invocation: str = "plimsoll doctor -o json",
+        environment: dict[str, str] | None = None,
     ) -> Examination:
         client = self.new_client(token=token, through=through)
-        options = examination_options(controllers, namespaces=namespaces, invocation=invocation)
+        options = examination_options(
+            controllers, namespaces=namespaces, invocation=invocation, environment=environment or {}
+        )
         return self.do(examine(client, options, clock=self.clock))
 
     def service_account(self, name: str = "plimsoll", namespace: str = "kube-system") -> str:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from plimsoll.kube.diagnosis import Namespaces
+from plimsoll.kube.diagnosis import Finding, Namespaces
 from plimsoll.kube.diagnosis.permissions import build_role_manifests
 from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.permissions import NODES, REQUESTS
 from plimsoll.nodes.running_permissions import adapt_to_policy, add_provider
 from tests.kube.diagnosis.examinations import DiagnosedCluster, found
+from tests.nodes.providers.clusterapi.capi_objects import INFRASTRUCTURE, KINDS, collection, definition, scalable
 
 USER = "system:serviceaccount:kube-system:plimsoll"
 OPTIONS = [
@@ -83,7 +84,10 @@ def missing(options: dict[str, Any]) -> set[str]:
     with DiagnosedCluster() as cluster:
         token = grant_needed(cluster, {"cloud-provider": "externalgrpc", "cloud-config": "provider.yaml"})
         show_options(cluster, options)
-        finding = found(cluster.examined("nodes", token=token), "permissions.nodes")
+        return name_missing(found(cluster.examined("nodes", token=token), "permissions.nodes"))
+
+
+def name_missing(finding: Finding) -> set[str]:
     questions = (finding.details or {}).get("missing", ())
     return {
         f"{question['verb']} {question['resource']}{'/' if question.get('subresource') else ''}"
@@ -145,3 +149,45 @@ def test_options_that_cannot_be_read_change_nothing():
     assert finding.details["needed"] == sum(
         len(permission.verbs) * max(1, len(permission.names)) for permission in NODES.permissions
     )
+
+
+def build_cluster_api(cluster: DiagnosedCluster, group: str) -> None:
+    """Two groups whose machines are made from templates of an infrastructure."""
+    for kind in KINDS:
+        cluster.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(kind, group=group))
+    cluster.run.settle()
+    for name, reference in (
+        ("new", {"apiGroup": INFRASTRUCTURE, "kind": "AWSMachineTemplate", "name": "t"}),
+        ("old", {"apiVersion": f"{INFRASTRUCTURE}/v1beta1", "kind": "DockerMachineTemplate", "name": "t"}),
+        ("none", None),
+    ):
+        template = {"spec": {"infrastructureRef": reference}} if reference else {}
+        body = scalable(name=name, namespace="default", template=template)
+        body["apiVersion"] = f"{group}/v1beta1"
+        cluster.made(collection("MachineDeployment", group=group, namespace="default"), body)
+
+
+@pytest.mark.parametrize("group", ["cluster.x-k8s.io", "own.example.com"])
+def test_templates_of_the_infrastructure_and_the_group_of_cluster_api_are_judged(group: str):
+    with DiagnosedCluster() as cluster:
+        build_cluster_api(cluster, group)
+        environment = {} if group == "cluster.x-k8s.io" else {"CAPI_GROUP": group}
+        show_options(cluster, CLUSTER_API)
+        token = grant_needed(cluster, {"cloud-provider": "externalgrpc", "cloud-config": "provider.yaml"})
+        metadata = {"name": "lister"}
+        subject = {"kind": "ServiceAccount", "name": "plimsoll", "namespace": "kube-system"}
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "lister"}
+        plurals = ["machinedeployments", "machinesets", "machinepools"]
+        rule = {"apiGroups": [group], "resources": plurals, "verbs": ["list"]}
+        cluster.apply(
+            {"kind": "ClusterRole", "metadata": metadata, "rules": [rule]},
+            {"kind": "ClusterRoleBinding", "metadata": metadata, "roleRef": reference, "subjects": [subject]},
+        )
+        examination = cluster.examined("nodes", token=token, environment=environment)
+        asked = name_missing(found(examination, "permissions.nodes"))
+        defined = found(examination, "definitions.nodes")
+    templates = {f"get {kind}machinetemplates in default" for kind in ("aws", "docker")}
+    assert templates <= asked
+    assert "list machines in all" in asked
+    assert "list machinedeployments in all" not in asked, "that is granted, in the group that the environment names"
+    assert "Cluster API" not in defined.fix

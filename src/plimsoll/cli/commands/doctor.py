@@ -53,6 +53,15 @@ def doctor(
             show_default=False,
         ),
     ] = None,
+    cloud_config: Annotated[
+        str,
+        typer.Option(
+            "--cloud-config",
+            help="Kubeconfig of the management cluster of Cluster API; checks what the provider needs there.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = "",
     timeout: Annotated[
         float, typer.Option("--timeout", help="Seconds to wait for one response.", min=0.1, max=3600)
     ] = _TIMEOUT_S,
@@ -64,7 +73,7 @@ def doctor(
     It also checks clocks, custom resources, unreadable objects and other autoscalers that do the same work. Nothing
     is changed. With -n, the Kafka and TiDB controllers are checked for that namespace only; without it, permissions
     for Secrets are checked only where their resources exist. Without --controller all controllers are checked, and a
-    missing custom resource is only a warning.
+    missing custom resource is only a warning. CAPI_GROUP and CAPI_VERSION count as they do for the node autoscaler.
 
     Exit code 0: all checks passed. 1: something is missing. 2: the configuration or the credentials cannot be used.
     4: no Kubernetes API can be reached.
@@ -81,7 +90,9 @@ def doctor(
     connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
     asked_for = _select_controllers(controller or [])
     again = _format_invocation(connection, controller or [], timeout_s=timeout)
-    examination = asyncio.run(_examine(connection, asked_for, timeout_s=timeout, output=output, invocation=again))
+    examination = asyncio.run(
+        _examine(connection, asked_for, cloud_config=cloud_config, timeout_s=timeout, output=output, invocation=again)
+    )
     _print(examination, output)
     if not examination.is_healthy:
         raise typer.Exit(1)
@@ -107,8 +118,19 @@ def _format_invocation(connection: Connection, controllers: list[Controller], *,
 
 
 async def _examine(
-    connection: Connection, controllers: tuple[str, ...], *, timeout_s: float, output: Output, invocation: str
+    connection: Connection,
+    controllers: tuple[str, ...],
+    *,
+    cloud_config: str,
+    timeout_s: float,
+    output: Output,
+    invocation: str,
 ) -> Examination:
+    import os
+
+    from msgspec.structs import replace
+
+    from plimsoll.cli.commands.management_cluster import ManagementCluster
     from plimsoll.cli.commands.requirements import select_requirements
     from plimsoll.cli.shared.progress import Progress
     from plimsoll.core.errors import InvalidInput
@@ -119,6 +141,7 @@ async def _examine(
     from plimsoll.runtime.clocks import RealClock
 
     clock = RealClock()
+    environment = {name: value for name, value in os.environ.items() if name.startswith("CAPI_")}
     access = connection.build_access(clock=clock)
     # Few requests at a time instead of few per second, and only one retry, so that problems are not hidden.
     settings = ClientSettings(
@@ -132,10 +155,16 @@ async def _examine(
                 are_selected=bool(controllers),
                 namespaces=Namespaces(own=access.namespace, watched=connection.namespace),
                 target=Target.from_access(access, await access.credentials.get_current()),
+                environment=environment,
                 invocation=invocation,
             )
+            management = ManagementCluster(cloud_config, settings=settings, environment=environment, clock=clock)
             try:
-                return await examine(client, options, clock=clock, on_step=progress.step)
+                examination = await examine(client, options, clock=clock, on_step=progress.step)
+                if controllers and "nodes" not in controllers and not cloud_config:
+                    return examination
+                added = await management.check(client, namespace=access.namespace)
+                return replace(examination, findings=(*examination.findings, *added))
             except CredentialsLate as error:
                 raise InvalidInput(f"{error.problem}; increase --timeout", path=error.path) from error
 

@@ -40,6 +40,8 @@ class ExaminationOptions(Value):
     """Whether these controllers are to run here: a missing custom resource of theirs is then a failure."""
     namespaces: Namespaces = Namespaces()
     target: Target = Target()
+    environment: dict[str, str] = {}
+    """The environment that the controllers run in, as far as it is known."""
     invocation: str = "plimsoll doctor -o json"
     """The command that gives the same findings as JSON; part of the advice."""
 
@@ -129,7 +131,9 @@ async def _check_identified(
 
 async def _adapt_requirements(client: Client, options: ExaminationOptions) -> tuple[Requirements, ...]:
     """The requirements under the options of the controllers that run here."""
-    context = RunningContext(own_namespace=options.namespaces.own, is_selected=options.are_selected)
+    context = RunningContext(
+        own_namespace=options.namespaces.own, environment=options.environment, is_selected=options.are_selected
+    )
     return tuple(
         [need if need.adapt is None else await need.adapt(client, need, context) for need in options.requirements]
     )

@@ -69,6 +69,8 @@ class RunningContext(Value):
     """What is known before the options of a running controller are read."""
 
     own_namespace: str
+    environment: dict[str, str] = {}
+    """The environment of the controller, as far as it is known."""
     is_selected: bool = False
     """Whether the user asks about this controller."""
 

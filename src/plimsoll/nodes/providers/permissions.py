@@ -1,8 +1,8 @@
 """The permissions and custom resources that each provider adds to those of the node autoscaler.
 
 The provider of the options in force counts. The external provider asks another server; Cluster API may be in a
-management cluster, with an account of its own there. Machine templates of an infrastructure are not listed: which of
-them are read follows from the objects, and an account may be allowed to read just these.
+management cluster, with an account of its own there. The environment has the API group of Cluster API, if it is another
+one. Machine templates of an infrastructure follow from the objects: `clusterapi/template_permissions.py`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from plimsoll.nodes.providers.values import CLUSTER_API, SIMULATED
 from plimsoll.objects.api.cluster_api import CLUSTER_API_GROUP
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from plimsoll.nodes.config.policy import Policy
 
+NO_ENVIRONMENT: Final[Mapping[str, str]] = {}
 _CLOUD: Final = "cloud.plimsoll.io"
 _CLOUD_NAMES: Final = ("cloud",)
 
@@ -81,28 +84,43 @@ _CLUSTER_API_RESOURCES: Final = tuple(
 )
 
 
-def find_provider_permissions(policy: Policy) -> tuple[Permission, ...]:
+def find_provider_permissions(
+    policy: Policy, environment: Mapping[str, str] = NO_ENVIRONMENT
+) -> tuple[Permission, ...]:
     """What the provider of these options needs in the autoscaled cluster."""
-    creates_groups = policy.nap.enabled
     if policy.operation.provider == SIMULATED:
-        return (*_SIMULATED, *(_SIMULATED_CREATION if creates_groups else ()))
-    if not _is_self_managed(policy):
-        return ()
-    namespace = read_settings({}, policy.groups.discovery).namespace
-    needed = (*_CLUSTER_API, *(_CLUSTER_API_CREATION if creates_groups else ()))
-    if not namespace:
+        return (*_SIMULATED, *(_SIMULATED_CREATION if policy.nap.enabled else ()))
+    return find_management_permissions(policy, environment) if is_self_managed(policy) else ()
+
+
+def find_management_permissions(policy: Policy, environment: Mapping[str, str]) -> tuple[Permission, ...]:
+    """What Cluster API's provider needs in the management cluster, without the templates of an infrastructure."""
+    settings = read_settings(environment, policy.groups.discovery)
+    needed = (*_CLUSTER_API, *(_CLUSTER_API_CREATION if policy.nap.enabled else ()))
+    needed = tuple(replace(permission, group=settings.group) for permission in needed)
+    if not settings.namespace:
         return needed
-    return tuple(replace(permission, scope=Scope.ONE, namespace=namespace) for permission in needed)
+    return tuple(replace(permission, scope=Scope.ONE, namespace=settings.namespace) for permission in needed)
 
 
-def find_provider_resources(policy: Policy) -> tuple[CustomResource, ...]:
+def find_provider_resources(
+    policy: Policy, environment: Mapping[str, str] = NO_ENVIRONMENT
+) -> tuple[CustomResource, ...]:
     """The custom resources that the provider of these options uses in the autoscaled cluster."""
     if policy.operation.provider == SIMULATED:
         return _SIMULATED_RESOURCES
-    return _CLUSTER_API_RESOURCES if _is_self_managed(policy) else ()
+    return find_management_resources(environment) if is_self_managed(policy) else ()
 
 
-def _is_self_managed(policy: Policy) -> bool:
+def find_management_resources(environment: Mapping[str, str]) -> tuple[CustomResource, ...]:
+    settings = read_settings(environment)
+    return tuple(
+        replace(resource, group=settings.group, versions=(settings.version,) if settings.version else resource.versions)
+        for resource in _CLUSTER_API_RESOURCES
+    )
+
+
+def is_self_managed(policy: Policy) -> bool:
     """Whether Cluster API is in the autoscaled cluster."""
     operation = policy.operation
     return operation.provider == CLUSTER_API and not operation.cloud_config and not operation.cloud_config_only
