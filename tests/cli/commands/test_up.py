@@ -124,9 +124,12 @@ def test_it_says_where_metrics_health_and_plans_are():
     assert max(len(line) for line in lines) <= 90
 
 
-def test_it_says_where_the_servers_of_tidb_answer():
-    with_servers = up(3, 3)._replace(planner="http://127.0.0.1:9092", pd="http://127.0.0.1:12379")
+def test_it_says_where_the_servers_of_tidb_and_kafka_answer():
+    with_servers = up(3, 3)._replace(
+        planner="http://127.0.0.1:9092", pd="http://127.0.0.1:12379", cruise_control="http://127.0.0.1:9091"
+    )
     lines = format_first_screen(with_servers).splitlines()
-    assert "TiDB planner at http://127.0.0.1:9092, PD at http://127.0.0.1:12379 (token: admin.token)." in lines
+    assert "TiDB planner at http://127.0.0.1:9092, PD at http://127.0.0.1:12379," in lines
+    assert "Cruise Control's API of Kafka clusters at http://127.0.0.1:9091 (token: admin.token)." in lines
     assert max(len(line) for line in lines) <= 90
     assert "TiDB planner" not in format_first_screen(up(3, 3))
