@@ -45,7 +45,7 @@ class SweptBench(OperatorBench):
         self.check()
 
     def check(self) -> None:
-        live = [name for name in self.rebalances if self.rebalance_state(name) in LIVE]
+        live = [name for name in (ADD, REMOVE) if name in self.rebalances and self.rebalance_state(name) in LIVE]
         assert len(live) <= 1, live
 
     def _end_deleted_pods(self) -> None:
@@ -64,7 +64,7 @@ class SweptBench(OperatorBench):
             self.run_rebalances()
             self.run.advance_by(5)
             now = f"{self.status_of_kafka}{self.rebalances}{self.live}{self._starts_of_operator}"
-            live = [name for name in self.rebalances if self.rebalance_state(name) in LIVE]
+            live = [name for name in (ADD, REMOVE) if name in self.rebalances and self.rebalance_state(name) in LIVE]
             if now == before and not live and not self.brokers.list_reassignments():
                 return
             before = now
