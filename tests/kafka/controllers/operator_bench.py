@@ -177,7 +177,7 @@ class OperatorBench(PodSetCluster):
     # ---- time
 
     def step(self, times: int = 1) -> ClusterResult | None:
-        """Reconcile the cluster. It may wait until pods are gone: they go as soon as the kubelet is told."""
+        """Reconcile the cluster. It may wait until pods are gone: they go as soon as the kubelet sees the deletion."""
         result = None
         for _ in range(times):
             try:

@@ -15,13 +15,13 @@ from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.scaling import reasons
 from plimsoll.kafka.planning.scaling.ending import (
     MODES,
+    disable,
     handle_deletions,
     is_active,
     may_execute,
     recover_missing,
     release_all,
     take_down,
-    turn_off,
 )
 from plimsoll.kafka.planning.scaling.removal import step_removal
 from plimsoll.kafka.planning.scaling.scaling_up import step_up
@@ -41,7 +41,7 @@ def decide_step(seen: AutoRebalanceObservation) -> AutoRebalanceStep:
         builder.stored = seen.stored
         builder.explain(reasons.build_kafka_paused())
     elif not seen.configuration and seen.is_configuration_complete:
-        turn_off(builder)
+        disable(builder)
     else:
         _decide(builder)
     return builder.build()

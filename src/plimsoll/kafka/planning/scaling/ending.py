@@ -71,7 +71,7 @@ def may_execute(rebalance: AutoRebalanceObject) -> bool:
 # ---- the feature is off, or the Kafka goes
 
 
-def turn_off(builder: StepBuilder) -> None:
+def disable(builder: StepBuilder) -> None:
     """The configuration is gone (D15): what runs stops and is deleted, then both views are cleared."""
     is_done = True
     for mode in MODES:
