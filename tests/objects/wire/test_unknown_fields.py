@@ -87,7 +87,7 @@ def test_a_number_out_of_range_is_unknown_and_named(number: str):
         "spec": {"nodeName": "n", "terminationGracePeriodSeconds": NUMBER, "containers": [
             {"name": "c", "ports": [{"hostPort": NUMBER}],
              "resources": {"requests": {"cpu": NUMBER, "memory": "1Gi"}}}]},
-        "status": {"phase": "Running", "unread reads this": NUMBER}}"""
+        "status": {"phase": "Running", "unknown field": NUMBER}}"""
     pod = decode_object(Pod, text.replace("NUMBER", number).encode())
     short = number[:40]
     assert isinstance(pod, Pod)
