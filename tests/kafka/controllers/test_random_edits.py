@@ -52,8 +52,7 @@ class EditedBench(SweptBench):
             case "delete":
                 self.ask("DELETE", f"{API}/kafkarebalances/{value}")
             case "strip":
-                bare = {"metadata": {"finalizers": []}}
-                self.ask("PATCH", f"{API}/kafkarebalances/{value}", bare, content=MERGE)
+                self.ask("PATCH", f"{API}/kafkarebalances/{value}", {"metadata": {"finalizers": []}}, content=MERGE)
                 self.ask("DELETE", f"{API}/kafkarebalances/{value}")
             case "modes":
                 self.patch(KAFKA, {"spec": {"cruiseControl": {"autoRebalance": value}}})
