@@ -34,6 +34,8 @@ class RecordingTransport:
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self.sent: list[Request] = []
+        self.answered: list[tuple[str, int]] = []
+        """Calls with the status of their answers."""
         self.is_dead = False
         self.list_s = 0.0
         """How long a list of a large cluster takes."""
@@ -44,7 +46,9 @@ class RecordingTransport:
         self.sent.append(call)
         if _is_list(call):
             await asyncio.sleep(self.list_s)
-        return await self._inner.send(call)
+        answer = await self._inner.send(call)
+        self.answered.append((f"{call.method} {call.path}", answer.status))
+        return answer
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -35,8 +35,8 @@ class KafkaWorld(OperatorBench):
             self.clusters = SimulatedClusters(self.run.clock)
         return SimulatedBrokerPods(components, self.clusters).list_services()
 
-    def start_process(self, name: str, settings: KafkaSettings | None = None) -> KafkaProcess:
-        return KafkaProcess(self, name, settings or KafkaSettings(resync_s=30))
+    def start_process(self, name: str, settings: KafkaSettings | None = None, *, token: str = ADMIN) -> KafkaProcess:
+        return KafkaProcess(self, name, settings or KafkaSettings(resync_s=30), token=token)
 
     def advance_until(self, is_so: Callable[[], bool], *, within_s: float) -> None:
         """Let time pass; pods run as soon as they exist, and end as soon as they are deleted."""
@@ -57,9 +57,9 @@ class KafkaWorld(OperatorBench):
 class KafkaProcess:
     """An operator process with its program."""
 
-    def __init__(self, world: KafkaWorld, name: str, settings: KafkaSettings) -> None:
+    def __init__(self, world: KafkaWorld, name: str, settings: KafkaSettings, *, token: str) -> None:
         self.process = process = ElectedProcess(
-            name, EmbeddedTransport(world.application, token=ADMIN), lease=KAFKA_LEASE, run=world.run
+            name, EmbeddedTransport(world.application, token=token), lease=KAFKA_LEASE, run=world.run
         )
         client, clock = process.client, process.clock
         parts = KafkaOperatorParts(

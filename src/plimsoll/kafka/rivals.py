@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import structlog
+
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
+from plimsoll.kube.errors import Forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.kube.client import Client
 
-DEPLOYMENTS: Final = "/apis/apps/v1/deployments"
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
 SELECTOR: Final = "strimzi.io/kind=cluster-operator"
 _VARIABLE: Final = "STRIMZI_NAMESPACE"
 _ALL: Final = "*"
@@ -47,11 +51,23 @@ class Rival(Value):
 
 async def find_rivals(client: Client, namespace: str) -> tuple[Rival, ...]:
     """The operators of Strimzi that watch `namespace`; empty: any. Raises what the API server answers."""
-    listed = await client.get_json(DEPLOYMENTS, [("labelSelector", SELECTOR)])
+    listed = await _list_deployments(client, namespace)
     items = listed.get("items")
     deployments = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
     rivals = [_read_rival(deployment) for deployment in deployments if _may_run(deployment)]
     return tuple(rival for rival in rivals if rival.is_watching(namespace))
+
+
+async def _list_deployments(client: Client, namespace: str) -> Any:
+    """Of all namespaces. An operator with rights in one namespace only sees those of that one."""
+    selected = [("labelSelector", SELECTOR)]
+    try:
+        return await client.get_json("/apis/apps/v1/deployments", selected)
+    except Forbidden as error:
+        if not namespace:
+            raise
+        log.warning("rivals.unseen", namespace=namespace, problem=f"other namespaces cannot be looked at: {error}")
+    return await client.get_json(f"/apis/apps/v1/namespaces/{namespace}/deployments", selected)
 
 
 async def refuse_rivals(client: Client, namespace: str) -> None:

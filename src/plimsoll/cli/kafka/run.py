@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,10 +12,24 @@ from plimsoll.cli.shared.logs import log_events_to_stderr, log_to_stderr
 from plimsoll.cli.shared.output import Output, OutputOption, echo_value
 from plimsoll.cli.shared.reconcile_failures import build_failure
 from plimsoll.cli.shared.slow_notice import SlowNotice
-from plimsoll.kafka.settings import KafkaMode, KafkaSettings, RebalanceEngine
 
 if TYPE_CHECKING:
     from plimsoll.app.kafka.kafka_operator import KafkaOperatorSettings, ReconciledOnce
+    from plimsoll.kafka.settings import KafkaSettings
+
+
+class ModeName(Enum):
+    """Which program owns the Kafka objects."""
+
+    OPERATOR = "operator"
+    COMPANION = "companion"
+
+
+class EngineName(Enum):
+    """What plans and moves."""
+
+    PLIMSOLL = "plimsoll"
+    CRUISE_CONTROL = "cruise-control"
 
 
 def kafka(
@@ -23,20 +38,20 @@ def kafka(
     context: ContextOption = "",
     server: ServerOption = "",
     mode: Annotated[
-        KafkaMode,
+        ModeName,
         typer.Option(
             "--kafka-mode",
             help="operator: Kafkas, node pools and pod sets are reconciled. companion, beside Strimzi: they are never "
             "written, and only KafkaRebalances are reconciled.",
         ),
-    ] = KafkaMode.OPERATOR,
+    ] = ModeName.OPERATOR,
     engine: Annotated[
-        RebalanceEngine,
+        EngineName,
         typer.Option(
             "--rebalance-engine",
             help="plimsoll: this process plans and moves. cruise-control: the Cruise Control of each cluster does.",
         ),
-    ] = RebalanceEngine.PLIMSOLL,
+    ] = EngineName.PLIMSOLL,
     once: Annotated[
         bool, typer.Option("--once", help="Reconcile every object once, print the result and exit. No pod is created.")
     ] = False,
@@ -82,9 +97,11 @@ def kafka(
       plimsoll run kafka --namespace kafka
       plimsoll run kafka --rebalance-engine=cruise-control
     """
+    from plimsoll.kafka.settings import KafkaMode, KafkaSettings, RebalanceEngine
+
     settings = KafkaSettings(
-        mode=mode,
-        engine=engine,
+        mode=KafkaMode(mode.value),
+        engine=RebalanceEngine(engine.value),
         dry_run=dry_run,
         namespace=namespace,
         controller_namespace=home,

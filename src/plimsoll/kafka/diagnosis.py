@@ -1,0 +1,80 @@
+"""Checks of `plimsoll doctor` for Kafka: another operator, and the Cruise Controls of clusters with their Secrets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.kafka.cruise_control.client.access import CruiseControlAccess
+from plimsoll.kafka.model.rebalances import RebalanceRefused
+from plimsoll.kafka.rivals import find_rivals
+from plimsoll.kube.diagnosis.findings import Finding, Level
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.requests.options import Selection
+from plimsoll.kube.secret_tls import ClusterSecrets
+from plimsoll.objects.api.kafka import Kafka
+from plimsoll.web.client import AiohttpClient
+
+if TYPE_CHECKING:
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.diagnosis.requirements import RivalContext
+    from plimsoll.web.client import HttpClient
+
+RIVALS_CHECK: Final = "rivals.kafka"
+CRUISE_CONTROLS_CHECK: Final = "cruise-control.kafka"
+_TIMEOUT_S: Final = 3.0
+MOST_CLUSTERS: Final = 10
+"""How many Cruise Controls are called: one that is silent costs seconds."""
+
+
+async def check_strimzi_operator(client: Client, context: RivalContext) -> Finding:
+    """Whether Strimzi's operator reconciles the same Kafka objects."""
+    rivals = await find_rivals(client, context.namespace)
+    if not rivals:
+        return Finding(check=RIVALS_CHECK, level=Level.OK, message="no operator of Strimzi watches the same namespaces")
+    return Finding(
+        check=RIVALS_CHECK,
+        level=Level.WARN,
+        message=f"Strimzi's operator runs: {'; '.join(map(str, rivals))}",
+        fix="run the Kafka controller beside it with --kafka-mode companion, or scale the operator to 0",
+        details={"deployments": [f"{rival.namespace}/{rival.name}" for rival in rivals]},
+    )
+
+
+async def check_cruise_controls(client: Client, context: RivalContext) -> Finding:
+    """Whether the Cruise Controls of clusters answer, with the Secrets that they need."""
+    async with AiohttpClient(timeout_s=_TIMEOUT_S) as web:
+        return await call_cruise_controls(client, context.namespace, web)
+
+
+async def call_cruise_controls(client: Client, namespace: str, web: HttpClient) -> Finding:
+    """Ask each Cruise Control for its state. Only `--rebalance-engine=cruise-control` needs them."""
+    try:
+        listed = await client.list(Kafka, Selection(namespace=namespace))
+    except NotFound:
+        return Finding(check=CRUISE_CONTROLS_CHECK, level=Level.OK, message="Kafka is not defined: nothing to reach")
+    configured = [kafka for kafka in listed.items if kafka.spec.cruise_control is not None]
+    access = CruiseControlAccess(web, ClusterSecrets(client))
+    problems = {}
+    for kafka in configured[:MOST_CLUSTERS]:
+        problem = await _find_problem(access, kafka)
+        if problem:
+            problems[f"{kafka.metadata.namespace}/{kafka.metadata.name}"] = problem
+    asked = min(len(configured), MOST_CLUSTERS)
+    if not problems:
+        return Finding(check=CRUISE_CONTROLS_CHECK, level=Level.OK, message=f"{asked} Cruise Controls answer")
+    named = "; ".join(f"{name}: {problem}" for name, problem in problems.items())
+    return Finding(
+        check=CRUISE_CONTROLS_CHECK,
+        level=Level.WARN,
+        message=f"{len(problems)} of {asked} Cruise Controls cannot be used from here: {named}",
+        fix="only --rebalance-engine=cruise-control needs them; the engine of Plimsoll (the default) does not",
+        details={"clusters": problems},
+    )
+
+
+async def _find_problem(access: CruiseControlAccess, kafka: Kafka) -> str:
+    found = await access.find(kafka)
+    if isinstance(found, RebalanceRefused):
+        return found.message
+    state = await found.read_executor_state()
+    return state.message if isinstance(state, RebalanceRefused) else ""
