@@ -157,7 +157,9 @@ class ScriptedCruiseControl:
         self.running = None
 
     def finish_stop(self) -> None:
-        self.running = None
+        """An execution that is being stopped comes to its end."""
+        if self.running is not None and self.running.status is RebalanceTaskStatus.COMPLETED_WITH_ERROR:
+            self.running = None
 
     def compute(self) -> None:
         """Computations come to their end; real runs are executed."""
