@@ -50,7 +50,7 @@ def test_cruise_controls_that_answer_are_counted():
         make_kafka(world, "good", is_plain=True)
         make_kafka(world, "without", is_plain=True, has_cruise_control=False)
         finding = check(world, reachable="good")
-    assert (finding.level, finding.message) == ("ok", "1 Cruise Controls answer")
+    assert (finding.level, finding.message) == ("ok", "1 Cruise Control can be used")
 
 
 def test_a_missing_secret_and_a_silent_server_are_named_for_their_cluster():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.formatting import format_count
 from plimsoll.kafka.cruise_control.client.access import CruiseControlAccess
 from plimsoll.kafka.model.rebalances import RebalanceRefused
 from plimsoll.kafka.rivals import find_rivals
@@ -61,7 +62,9 @@ async def call_cruise_controls(client: Client, namespace: str, web: HttpClient) 
             problems[f"{kafka.metadata.namespace}/{kafka.metadata.name}"] = problem
     asked = min(len(configured), MOST_CLUSTERS)
     if not problems:
-        return Finding(check=CRUISE_CONTROLS_CHECK, level=Level.OK, message=f"{asked} Cruise Controls answer")
+        return Finding(
+            check=CRUISE_CONTROLS_CHECK, level=Level.OK, message=f"{format_count(asked, 'Cruise Control')} can be used"
+        )
     named = "; ".join(f"{name}: {problem}" for name, problem in problems.items())
     return Finding(
         check=CRUISE_CONTROLS_CHECK,

@@ -1,4 +1,4 @@
-"""`plimsoll why`: explains decisions about a pod, node, node group, request or TiDB cluster, newest first."""
+"""`plimsoll why`: explains decisions about a pod, node, node group, request, TiDB or Kafka cluster, newest first."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SYSTEM = "kube-system"
 _OF_TIDB = ("tidbclusterautoscaler", "tidbcluster")
+_OF_KAFKA = ("kafka", "kafkarebalance")
 _ADVICE = {
     "pod": "a pod is recorded when it is unschedulable, and again when it is placed; "
     "kubectl describe pod shows what the scheduler says now",
@@ -35,6 +36,10 @@ _ADVICE = {
     "tidbclusterautoscaler": "it is recorded when it changes a cluster or holds a change; its status and "
     "conditions show its present state",
     "tidbcluster": "a cluster is recorded when an autoscaler changes it or one of its groups, or holds a change",
+    "kafka": "a cluster is recorded when it waits, is rebalanced or has a problem; plimsoll kafka status shows its "
+    "present state",
+    "kafkarebalance": "a rebalance is recorded when its state changes; kubectl get kafkarebalance shows the "
+    "present state",
     "broker": "a broker is recorded when plimsoll kafka rebalance plans or moves its replicas",
     "topic": "a topic is recorded when plimsoll kafka rebalance plans or moves its replicas",
     "goal": "a goal is recorded when a rebalance leaves it violated, or when it does not apply",
@@ -54,7 +59,8 @@ def why(
         str,
         typer.Argument(
             help="A pod, a workload (deploy, sts, ds, rs, job, cronjob), a node, nodegroup, machinetype, request, "
-            "tidbclusterautoscaler (ta) or tidbcluster (tc), a Kafka broker, topic or goal, or a journal entry.",
+            "tidbclusterautoscaler (ta) or tidbcluster (tc), a kafka, kafkarebalance (kr), Kafka broker, topic or "
+            "goal, or a journal entry.",
             metavar="KIND/[NAMESPACE/]NAME",
         ),
     ],
@@ -89,6 +95,7 @@ def why(
       plimsoll why request/batch/training
       plimsoll why ta/prod/as1 --context prod
       plimsoll why tidbcluster/prod/db
+      plimsoll why kafka/prod/my-cluster
       plimsoll why broker/3
       plimsoll why pod/web-0 -n shop --context prod
     """
@@ -136,10 +143,9 @@ def _read_from_file(ref: Ref, data: str, *, limit: int) -> list[ObjectDecision]:
 def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent: bool) -> list[ObjectDecision]:
     from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.journal.last_plans import read_last_plans
-    from plimsoll.nodes import permissions as nodes
-    from plimsoll.tidb import permissions as tidb
 
-    name = tidb.LAST_PLANS_MAP if ref.kind in _OF_TIDB else nodes.LAST_PLANS_MAP
+    name = _get_last_plans_map(ref.kind)
+    of_nodes = ref.kind not in (*_OF_TIDB, *_OF_KAFKA)
 
     async def read(client: Client) -> tuple[dict[str, str] | None, Reason | None]:
         from plimsoll.kube.errors import NotFound
@@ -150,9 +156,7 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
         except NotFound:
             found = None
         is_known = found is not None and ref in read_last_plans(found)
-        return found, None if is_known else await _read_pause_reason(
-            client, namespace, of_nodes=ref.kind not in _OF_TIDB
-        )
+        return found, None if is_known else await _read_pause_reason(client, namespace, of_nodes=of_nodes)
 
     where = f"ConfigMap {namespace}/{name}"
     data, pause_reason = run_with_client(connection, read, is_silent=is_silent)
@@ -161,7 +165,7 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
     if data is None:
         from plimsoll.journal.errors import NothingKnown
 
-        look = "a single run (--once) writes none" if ref.kind in _OF_TIDB else "see plimsoll nodes status"
+        look = "see plimsoll nodes status" if of_nodes else "a single run (--once) writes none"
         raise NothingKnown(
             f"nothing is known about {ref}: there is no {where} in the cluster",
             hint="the autoscaler writes it with its first decision (not in a dry run); does it run there? "
@@ -175,8 +179,19 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
     return [ObjectDecision.from_last_plan(last_plan)]
 
 
+def _get_last_plans_map(kind: str) -> str:
+    """The ConfigMap in which the controller of a kind keeps its last plans."""
+    from plimsoll.kafka import settings as kafka
+    from plimsoll.nodes import permissions as nodes
+    from plimsoll.tidb import permissions as tidb
+
+    if kind in _OF_TIDB:
+        return tidb.LAST_PLANS_MAP
+    return kafka.LAST_PLANS_MAP if kind in _OF_KAFKA else nodes.LAST_PLANS_MAP
+
+
 async def _read_pause_reason(client: Client, namespace: str, *, of_nodes: bool) -> Reason | None:
-    """What keeps the controllers from acting; None: nothing does. `of_nodes`: the node autoscaler, not that of TiDB."""
+    """What keeps the controllers from acting; None: nothing does. `of_nodes`: the node autoscaler, no other."""
     from plimsoll.kube.errors import ApiError
     from plimsoll.nodes.config.configure import read_runtime_config
     from plimsoll.nodes.reporting.status.configmap import OTHER_AUTOSCALER_ANNOTATION

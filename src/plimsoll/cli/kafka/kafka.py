@@ -31,6 +31,7 @@ from plimsoll.cli.kafka.options import (
     read_cluster,
     read_queries,
 )
+from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
 
 if TYPE_CHECKING:
@@ -89,25 +90,41 @@ def dump(
     typer.echo(write_dump(description).decode(), nl=False)
 
 
-@app.command(name="status", short_help="Brokers, their load, and partitions in trouble.")
+@app.command(name="status", short_help="Clusters and their rebalances, or the brokers of one.")
 def status(
     *,
     bootstrap: BootstrapOption = "",
     command_config: ConfigOption = "",
     filename: DumpOption = "",
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    namespace: Annotated[
+        str, typer.Option("-n", "--namespace", help="Only Kafkas of this namespace.", metavar="NAMESPACE")
+    ] = "",
+    server: ServerOption = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    Show brokers with replicas, leaders and data, and partitions that are under-replicated or move.
+    Show the Kafkas of a Kubernetes cluster: state of automatic rebalancing, brokers that come and go, rebalances.
+
+    With --bootstrap or -f, show the brokers of one cluster with replicas, leaders and data, and partitions that are
+    under-replicated or move.
 
     Exit code 2: the input is wrong. 3: a dump in which no broker answered. 4: no broker can be reached, or none answers
     with its log directories.
 
     \b
     Examples:
+      plimsoll kafka status
       plimsoll kafka status --bootstrap localhost:9092
       plimsoll kafka status -f cluster.json -o json
     """
+    if not bootstrap and not filename:
+        from plimsoll.cli.kafka.objects import print_clusters
+
+        connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
+        print_clusters(connection, output)
+        return
     from plimsoll.cli.kafka.tables import build_status, check_answers, list_status
     from plimsoll.kafka.model.cluster import build_model
 

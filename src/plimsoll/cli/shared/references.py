@@ -17,6 +17,8 @@ _KINDS = {
     **dict.fromkeys(("machinetype", "machinetypes"), "machinetype"),
     **dict.fromkeys(("request", "requests", "provisioningrequest", "provisioningrequests", "provreq"), "request"),
     "cluster": "cluster",
+    **dict.fromkeys(("kafka", "kafkas", "k"), "kafka"),
+    **dict.fromkeys(("kafkarebalance", "kafkarebalances", "kr"), "kafkarebalance"),
     **dict.fromkeys(("broker", "brokers"), "broker"),
     **dict.fromkeys(("topic", "topics"), "topic"),
     **dict.fromkeys(("goal", "goals"), "goal"),

@@ -1,0 +1,91 @@
+"""`plimsoll kafka status` without brokers: the Kafka objects of a Kubernetes cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from plimsoll.cli.shared.connection import run_with_client
+from plimsoll.cli.shared.output import Output, Table, echo_parts, echo_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.cli.shared.connection import Connection
+    from plimsoll.kafka.reporting.cluster_overview import ClusterOverview
+    from plimsoll.kube.client import Client
+
+
+def print_clusters(connection: Connection, output: Output) -> None:
+    """Print the clusters of a namespace; without one, those of all namespaces."""
+    clusters = run_with_client(
+        connection,
+        lambda client: read_clusters(client, connection.namespace),
+        is_silent=output in {Output.JSON, Output.YAML},
+    )
+    match output:
+        case Output.TABLE:
+            echo_parts(list_clusters(clusters), title="Kafka clusters")
+        case Output.NAME:
+            for cluster in clusters:
+                typer.echo(f"kafka/{cluster.namespace}/{cluster.name}")
+        case _:
+            echo_value([_build_data(cluster) for cluster in clusters], output)
+
+
+async def read_clusters(client: Client, namespace: str) -> tuple[ClusterOverview, ...]:
+    """Raises `InvalidInput` if the server does not define Kafka."""
+    from plimsoll.core.errors import InvalidInput
+    from plimsoll.kafka.reporting.cluster_overview import describe_clusters
+    from plimsoll.kube.errors import NotFound
+    from plimsoll.kube.requests.options import Selection
+    from plimsoll.objects.api.kafka import Kafka, KafkaRebalance
+
+    try:
+        kafkas = await client.list(Kafka, Selection(namespace=namespace))
+        rebalances = await client.list(KafkaRebalance, Selection(namespace=namespace))
+    except NotFound:
+        raise InvalidInput(
+            "the server has no definition of Kafka (deploy/crds); for brokers without Kubernetes say --bootstrap"
+        ) from None
+    return describe_clusters(kafkas.items, rebalances.items)
+
+
+def list_clusters(clusters: Iterable[ClusterOverview]) -> list[str | Table]:
+    from plimsoll.core.formatting import format_time
+    from plimsoll.journal.rendering import remove_control_characters
+
+    rows = [
+        (
+            cluster.namespace,
+            cluster.name,
+            cluster.ready,
+            cluster.state or "-",
+            _join(cluster.add_brokers),
+            _join(cluster.remove_brokers),
+            ", ".join(f"{rebalance.name} ({rebalance.state})" for rebalance in cluster.rebalances) or "-",
+            "-" if cluster.since is None else format_time(cluster.since),
+        )
+        for cluster in clusters
+    ]
+    if not rows:
+        return ["there is no Kafka"]
+    heading = ("NAMESPACE", "NAME", "READY", "STATE", "ADD", "REMOVE", "REBALANCE", "SINCE")
+    problems = [
+        remove_control_characters(f"{cluster.namespace}/{cluster.name}: {cluster.problem}")
+        for cluster in clusters
+        if cluster.problem
+    ]
+    return [Table(heading, rows), *problems]
+
+
+def _join(brokers: tuple[int, ...]) -> str:
+    return ",".join(map(str, brokers)) or "-"
+
+
+def _build_data(cluster: ClusterOverview) -> dict[str, Any]:
+    import msgspec
+
+    data: dict[str, Any] = msgspec.to_builtins(cluster)
+    return data
