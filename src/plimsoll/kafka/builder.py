@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.journal.last_plans_config_map import LastPlansWriter
 from plimsoll.kafka.controllers.cluster_reconciler import ClusterDependencies, ClusterReconciler
+from plimsoll.kafka.controllers.companion_reconciler import CompanionReconciler
 from plimsoll.kafka.controllers.kafka_controllers import KafkaControllers
 from plimsoll.kafka.controllers.pod_set_controller import PodSetController
 from plimsoll.kafka.controllers.rebalance_reconciler import RebalanceDependencies, RebalanceReconciler
@@ -117,21 +118,24 @@ class KafkaOperatorParts:
                 read_guard=self._read_guard,
             )
         )
-        self.clusters = ClusterReconciler(
-            ClusterDependencies(
-                client=client,
+        cluster_dependencies = ClusterDependencies(
+            client=client,
+            clock=clock,
+            brokers=ConnectedBrokerView(
+                self.connections,
                 clock=clock,
-                brokers=ConnectedBrokerView(
-                    self.connections,
-                    clock=clock,
-                    engines=engines if has_engine else None,
-                    cruise_controls=None if has_engine else access,
-                    journal=dependencies.journal,
-                ),
-                cruise_controls=cruise_controls,
-                reporter=self.cluster_reporter,
-                read_guard=self._read_guard,
-            )
+                engines=engines if has_engine else None,
+                cruise_controls=None if has_engine else access,
+                journal=dependencies.journal,
+            ),
+            cruise_controls=cruise_controls,
+            reporter=self.cluster_reporter,
+            read_guard=self._read_guard,
+        )
+        self.clusters: ClusterReconciler | CompanionReconciler = (
+            ClusterReconciler(cluster_dependencies)
+            if settings.mode is KafkaMode.OPERATOR
+            else CompanionReconciler(cluster_dependencies)
         )
 
     def build_controllers(self, informers: SharedInformerFactory) -> KafkaOperatorControllers:

@@ -30,7 +30,7 @@ from tests.kafka.definitions.builders import NAMESPACE
 from tests.local.apiserver.builders import ADMIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from plimsoll.kafka.executor.record import ExecutionStore, RecordedState
     from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
@@ -45,6 +45,7 @@ Json = dict[str, Any]
 
 API = f"/apis/kafka.strimzi.io/v1/namespaces/{NAMESPACE}"
 BOTH_MODES = [{"mode": "add-brokers"}, {"mode": "remove-brokers"}]
+LISTENER = {"name": "plain", "port": 9092, "type": "internal", "tls": False}
 MB = 1_000_000
 
 
@@ -67,9 +68,16 @@ class RecordingClient:
 class OperatorBench(PodSetCluster):
     """A Kafka `c` with the pool `p`, unless a test makes others."""
 
-    def __init__(self, *, fault: Fault | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        fault: Fault | None = None,
+        settings: KafkaSettings | None = None,
+        definitions: Iterable[Json] | None = None,
+    ) -> None:
         """`fault` strikes the calls of the operator: to Kubernetes, the engine, the brokers and the record."""
-        super().__init__(parts=self._build_parts)
+        super().__init__(parts=self._build_parts, definitions=definitions)
+        self.settings = settings or KafkaSettings()
         self.fault = fault
         self.executions: list[str] = []
         """The ids of executions that were begun."""
@@ -103,7 +111,7 @@ class OperatorBench(PodSetCluster):
                 entropy=entropy,
                 connector=_WrappedConnector(connector, self.wrap),
                 open_store=self._open_store,
-                settings=KafkaSettings(),
+                settings=self.settings,
                 web=_NoServer(),
                 journal=self.journal,
                 keeps_last_plans=False,
@@ -126,7 +134,7 @@ class OperatorBench(PodSetCluster):
     ) -> None:
         """A Kafka with `autoRebalance`; None: without it."""
         cruise_control = {} if modes is None else {"autoRebalance": modes}
-        kafka: Json = {"version": "4.3.1", "config": {}}
+        kafka: Json = {"version": "4.3.1", "config": {}, "listeners": [LISTENER]}
         if replicas is not None:
             kafka["replicas"] = replicas
         body = {

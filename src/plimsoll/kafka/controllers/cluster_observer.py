@@ -102,7 +102,7 @@ class ObservedCluster:
     warnings: tuple[Reason, ...]
 
 
-class ClusterObserver:
+class KafkaObserver:
     """Reads clusters."""
 
     def __init__(self, client: Client) -> None:

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
 from plimsoll.kafka.controllers.cluster_actuator import ClusterActuator
-from plimsoll.kafka.controllers.cluster_observer import MODES, ClusterObserver
+from plimsoll.kafka.controllers.cluster_observer import MODES, KafkaObserver
 from plimsoll.kafka.controllers.errors import ReconcileFailed
+from plimsoll.kafka.controllers.rebalance_inputs import RebalanceInputs
 from plimsoll.kafka.model.auto_rebalance import ActionKind, AutoRebalanceObservation
-from plimsoll.kafka.model.rebalances import RebalanceRefused
 from plimsoll.kafka.model.requests import Mode
-from plimsoll.kafka.planning.scaling.auto_rebalance_step import decide_step, needs_executor_state, plan_write_ahead
+from plimsoll.kafka.planning.scaling.auto_rebalance_step import decide_step, plan_write_ahead
 from plimsoll.kafka.planning.scaling.node_ids import assign_node_ids
 from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
 from plimsoll.kafka.wire.auto_rebalance_config import read_auto_rebalance_configuration
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
         AutoRebalance,
         AutoRebalanceAction,
         AutoRebalanceStep,
-        SettingsLookup,
     )
     from plimsoll.kafka.model.node_ids import NodeIdAssignment, NodePool, PoolNodeIds
     from plimsoll.kafka.reporting.cluster_reporter import ClusterReporter
@@ -78,7 +77,7 @@ class ClusterReconciler:
 
     def __init__(self, dependencies: ClusterDependencies) -> None:
         self._dependencies = dependencies
-        self._observer = ClusterObserver(dependencies.client)
+        self._observer = KafkaObserver(dependencies.client)
         self._actuator = ClusterActuator(dependencies.client, dependencies.clock, dependencies.cruise_controls)
 
     async def run(self, namespace: str, name: str) -> ClusterResult | None:
@@ -131,7 +130,7 @@ class _Reconcile:
     def __init__(
         self,
         dependencies: ClusterDependencies,
-        observer: ClusterObserver,
+        observer: KafkaObserver,
         actuator: ClusterActuator,
         observed: ObservedCluster,
     ) -> None:
@@ -155,6 +154,8 @@ class _Reconcile:
     async def _run(self) -> ClusterResult:
         decision = self._assign()
         pause = await self._find_pause()
+        if self._kafka.metadata.deletion_timestamp is not None and pause is None:
+            return self._conclude(await self._rebalance(decision), decision)
         if self._is_annotated(PAUSE_ANNOTATION):
             step = decide_step(await self._build_observation(decision, is_paused=True))
             await self._write_status(decision, step, problem=None, is_paused=True)
@@ -360,56 +361,12 @@ class _Reconcile:
             is_paused=is_paused,
             is_deleting=self._kafka.metadata.deletion_timestamp is not None,
         )
-        is_quiet = seen.stored.state.is_without_operation and not (seen.added or seen.blocked or observed.rebalances)
-        if not looks_up or is_paused or (is_quiet and not seen.stored.add_brokers):
+        if not looks_up or is_paused:
             return seen
-        queued = {*seen.stored.add_brokers, *seen.added}
-        return replace(
-            seen,
-            ready_brokers=await self._list_ready(decision, queued),
-            add_settings=await self._find_settings(decision, Mode.ADD_BROKERS),
-            remove_settings=await self._find_settings(decision, Mode.REMOVE_BROKERS),
-            is_executing=await self._ask_executor(seen),
-        )
-
-    async def _find_settings(self, decision: _Decision, mode: Mode) -> SettingsLookup:
-        configured = next((entry for entry in decision.configuration.modes if entry.mode is mode), None)
-        cruise_control = self._kafka.spec.cruise_control
-        config = None if cruise_control is None else cruise_control.config
-        goals = config.get("goals") if isinstance(config, dict) else None
-        return await self._observer.find_settings(self._kafka.metadata.namespace, configured, goals)
-
-    async def _list_ready(self, decision: _Decision, queued: set[int]) -> tuple[int, ...]:
-        """Queued brokers whose pods are ready, and which Kafka and the engine know."""
-        if decision.snapshot is None or not queued:
-            decision.is_waiting = decision.is_waiting or bool(queued)
-            return ()
-        running = {
-            node_id
-            for pod_set in self._observed.pod_sets.values()
-            if pod_set.is_up_to_date
-            for node_id in pod_set.node_ids
-        }
-        candidates = queued & running
-        registered = candidates & decision.snapshot.registered
-        known = await self._dependencies.brokers.list_known(self._kafka, registered) if registered else frozenset()
-        decision.is_waiting = decision.is_waiting or candidates != known
-        return tuple(sorted(known))
-
-    async def _ask_executor(self, seen: AutoRebalanceObservation) -> bool | None:
-        """Whether the engine moves replicas for an automatic rebalance; None: not asked, or no answer."""
-        if not needs_executor_state(seen.stored, seen.add_rebalance, seen.remove_rebalance):
-            return None
-        cruise_control = await self._dependencies.cruise_controls.find(self._kafka)
-        if isinstance(cruise_control, RebalanceRefused):
-            return None
-        state = await cruise_control.read_executor_state()
-        if isinstance(state, RebalanceRefused):
-            return None
-        sessions = self._observed.sessions
-        if sessions and state.triggered_task_id and state.triggered_task_id not in sessions:
-            return False
-        return not state.is_idle
+        inputs = RebalanceInputs(self._observer, self._dependencies.brokers, self._dependencies.cruise_controls)
+        completed = await inputs.complete(seen, observed, decision.snapshot)
+        decision.is_waiting = decision.is_waiting or completed.is_waiting
+        return completed.observation
 
     # ---- cordons, before the step stores that brokers stay, and 8. registrations
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kafka.controllers.cluster_reconciler import ClusterReconciler
+    from plimsoll.kafka.controllers.companion_reconciler import CompanionReconciler
     from plimsoll.kafka.controllers.rebalance_reconciler import RebalanceReconciler
     from plimsoll.kafka.settings import KafkaSettings
     from plimsoll.kube.informer.events import Change
@@ -43,7 +44,7 @@ class KafkaControllers:
 
     def __init__(
         self,
-        clusters: ClusterReconciler,
+        clusters: ClusterReconciler | CompanionReconciler,
         rebalances: RebalanceReconciler,
         informers: SharedInformerFactory,
         *,
@@ -57,6 +58,7 @@ class KafkaControllers:
         self._kafkas = informers.get_informer(Kafka)
         self._rebalances = informers.get_informer(KafkaRebalance)
         self._namespace = settings.namespace
+        self._owns_rebalances = settings.mode is KafkaMode.OPERATOR
         self._owns_clusters = settings.mode is KafkaMode.OPERATOR
         controller_settings = ControllerSettings(
             workers=settings.workers, resync_s=settings.resync_s, queue=QueueSettings(backoff=BACKOFF)

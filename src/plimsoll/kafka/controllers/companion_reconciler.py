@@ -1,0 +1,239 @@
+"""Automatic rebalancing beside Strimzi (`--kafka-mode=companion`): Kafkas, node pools and pod sets are never written.
+
+Strimzi gives out node ids, makes pods and keeps a broker that holds replicas. This reconciler sees from the statuses of
+the node pools what was added and what is to leave, creates the automatic KafkaRebalances, and keeps its state in a
+ConfigMap of its own, `CLUSTER-auto-rebalancing`. It works only for Kafkas with the annotation
+`plimsoll.io/auto-rebalancing: "true"`: where Strimzi's own feature is at work, two would create the same objects.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from plimsoll.core.plans import Reason
+from plimsoll.core.values import Value
+from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
+from plimsoll.kafka.controllers.cluster_actuator import ClusterActuator
+from plimsoll.kafka.controllers.cluster_observer import MODES, KafkaObserver
+from plimsoll.kafka.controllers.errors import ReconcileFailed
+from plimsoll.kafka.controllers.rebalance_inputs import RebalanceInputs
+from plimsoll.kafka.model.auto_rebalance import (
+    ActionKind,
+    AutoRebalance,
+    AutoRebalanceObservation,
+    AutoRebalanceStep,
+    ModeConfiguration,
+)
+from plimsoll.kafka.model.requests import Mode
+from plimsoll.kafka.planning.scaling.auto_rebalance_step import decide_step
+from plimsoll.kafka.planning.scaling.node_ids import assign_node_ids
+from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
+from plimsoll.kafka.wire.auto_rebalance_config import AutoRebalanceConfiguration, read_auto_rebalance_configuration
+from plimsoll.kafka.wire.broker_pods import build_owner_reference
+from plimsoll.kafka.wire.names import (
+    CLUSTER_LABEL,
+    PAUSE_ANNOTATION,
+    build_auto_rebalance_config_map_name,
+    build_auto_rebalance_name,
+)
+from plimsoll.kafka.wire.status_views import build_view
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.operator.pause import ActionGuard, pause_in
+
+if TYPE_CHECKING:
+    from plimsoll.kafka.controllers.cluster_observer import ObservedCluster
+    from plimsoll.kafka.controllers.cluster_reconciler import ClusterDependencies
+    from plimsoll.kafka.controllers.ports import BrokerSnapshot
+    from plimsoll.kafka.model.node_ids import NodeIdAssignment
+    from plimsoll.objects.api.kafka import Kafka
+
+ASKED_ANNOTATION: Final = "plimsoll.io/auto-rebalancing"
+RECHECK_S: Final = 5.0
+_STATE: Final = "state.json"
+_VIEW: Final = "autoRebalance.json"
+_BOTH: Final = AutoRebalanceConfiguration(modes=tuple(ModeConfiguration(mode=mode) for mode in MODES))
+
+
+class CompanionState(Value):
+    """What is stored between two reconciles."""
+
+    auto_rebalance: AutoRebalance = AutoRebalance()
+    known: tuple[int, ...] | None = None
+    """Brokers that the pools had in the last reconcile; None: this is the first one, and nothing is an addition."""
+
+
+_DECODER: Final = msgspec.json.Decoder(CompanionState)
+
+
+class CompanionReconciler:
+    """Reconciles all Kafkas that ask for it."""
+
+    def __init__(self, dependencies: ClusterDependencies) -> None:
+        self._dependencies = dependencies
+        self._observer = KafkaObserver(dependencies.client)
+        self._actuator = ClusterActuator(dependencies.client, dependencies.clock, dependencies.cruise_controls)
+        self._inputs = RebalanceInputs(self._observer, dependencies.brokers, dependencies.cruise_controls)
+
+    async def run(self, namespace: str, name: str) -> ClusterResult | None:
+        """Reconcile one cluster; None: it is gone, or does not ask for it and nothing of ours is left."""
+        try:
+            observed = await self._observer.observe(namespace, name)
+        except ReconcileFailed as error:
+            kafka = await self._observer.observe_kafka(namespace, name)
+            if kafka is None:
+                raise
+            return await self._report(ClusterResult(kafka=kafka.kafka, at=self._now(), problem=error.reason))
+        if observed is None:
+            await self._dependencies.brokers.forget(namespace, name)
+            for mode in MODES:
+                await self._actuator.delete_rebalance(namespace, build_auto_rebalance_name(name, mode))
+            return None
+        state = await self._read_state(observed.kafka)
+        if not _is_asked(observed.kafka) and state is None:
+            return None
+        try:
+            result = await self._run(observed, state or CompanionState())
+        except (KafkaUnavailable, KafkaRefused) as error:
+            problem = Reason(code="KafkaUnavailable", message=f"the brokers cannot be seen: {error}")
+            result = ClusterResult(kafka=observed.kafka, at=self._now(), problem=problem, retry_after_s=RECHECK_S)
+        except ReconcileFailed as error:
+            result = ClusterResult(kafka=observed.kafka, at=self._now(), problem=error.reason, retry_after_s=RECHECK_S)
+        return await self._report(result)
+
+    def _now(self) -> Any:
+        return self._dependencies.clock.now().replace(microsecond=0)
+
+    async def _report(self, result: ClusterResult) -> ClusterResult:
+        await self._dependencies.reporter.report(result)
+        return result
+
+    async def _run(self, observed: ObservedCluster, state: CompanionState) -> ClusterResult:
+        kafka = observed.kafka
+        configuration = _read_configuration(kafka)
+        assignment = assign_node_ids(observed.requested, cluster_id=kafka.status.cluster_id or "known")
+        present = _list_brokers(observed)
+        known = present if state.known is None else state.known
+        added = tuple(sorted(set(present) - set(known)))
+        snapshot = await self._look(observed, assignment, state.auto_rebalance, added)
+        blocked = _find_blocked(assignment, snapshot)
+        seen = AutoRebalanceObservation(
+            now=self._now(),
+            configuration=configuration.modes,
+            is_configuration_complete=configuration.is_complete,
+            stored=state.auto_rebalance,
+            added=added,
+            removed=assignment.removed_brokers,
+            blocked=blocked,
+            brokers=present,
+            add_rebalance=observed.rebalances.get(Mode.ADD_BROKERS),
+            remove_rebalance=observed.rebalances.get(Mode.REMOVE_BROKERS),
+            is_paused=kafka.metadata.annotations.get(PAUSE_ANNOTATION, "").strip().lower() == "true",
+            is_deleting=kafka.metadata.deletion_timestamp is not None,
+        )
+        completed = await self._inputs.complete(seen, observed, snapshot)
+        step = decide_step(completed.observation)
+        pause = await self._find_pause(kafka)
+        if pause is not None:
+            return ClusterResult(kafka=kafka, at=self._now(), step=step, warnings=step.warnings, pause=pause)
+        await self._carry_out(kafka, step, state, present)
+        waits = [wait for wait in (step.retry_after_s, RECHECK_S if completed.is_waiting else None) if wait is not None]
+        return ClusterResult(
+            kafka=kafka,
+            at=self._now(),
+            step=step,
+            actions=step.actions,
+            warnings=(*configuration.warnings, *observed.warnings, *step.warnings),
+            retry_after_s=min(waits, default=None),
+        )
+
+    async def _carry_out(
+        self, kafka: Kafka, step: AutoRebalanceStep, state: CompanionState, present: tuple[int, ...]
+    ) -> None:
+        ahead = step.write_ahead
+        if ahead is None and step.actions:
+            # The additions must outlive a crash in the middle of the actions.
+            ahead = replace(state.auto_rebalance, add_brokers=step.stored.add_brokers)
+        if ahead is not None:
+            await self._write_state(kafka, state, CompanionState(auto_rebalance=ahead, known=present))
+        stored = step.stored
+        for action in step.actions:
+            uid = await self._actuator.carry_out(kafka, action)
+            if action.kind is ActionKind.CREATE:
+                stored = replace(stored, rebalance_uid=uid)
+        await self._write_state(kafka, state, CompanionState(auto_rebalance=stored, known=present))
+
+    async def _look(
+        self, observed: ObservedCluster, assignment: NodeIdAssignment, stored: AutoRebalance, added: tuple[int, ...]
+    ) -> BrokerSnapshot | None:
+        """Look at the brokers if anything depends on it. Raises `KafkaUnavailable`."""
+        if not (assignment.removed_brokers or added or stored.add_brokers or stored.remove_brokers):
+            return None
+        return await self._dependencies.brokers.observe(observed.kafka, leaving=assignment.removed_brokers)
+
+    async def _find_pause(self, kafka: Kafka) -> Reason | None:
+        guard = await self._dependencies.read_guard()
+        return guard.reason or ActionGuard(paused=pause_in(kafka.metadata.annotations)).reason
+
+    # ---- state
+
+    async def _read_state(self, kafka: Kafka) -> CompanionState | None:
+        """None: there is none. A state that cannot be read ends the reconcile: it may name brokers that wait."""
+        name = build_auto_rebalance_config_map_name(kafka.metadata.name)
+        try:
+            found = await self._dependencies.client.get(ConfigMap, name, namespace=kafka.metadata.namespace)
+        except NotFound:
+            return None
+        try:
+            return _DECODER.decode(found.data.get(_STATE, ""))
+        except msgspec.DecodeError as error:
+            message = f"configmap/{kafka.metadata.namespace}/{name}: {_STATE} cannot be read: {error}; delete it"
+            raise ReconcileFailed(Reason(code="StateUnreadable", message=message)) from error
+
+    async def _write_state(self, kafka: Kafka, before: CompanionState, state: CompanionState) -> None:
+        name, namespace = build_auto_rebalance_config_map_name(kafka.metadata.name), kafka.metadata.namespace
+        if state == before:
+            return
+        data = {
+            _STATE: msgspec.json.encode(state).decode(),
+            _VIEW: msgspec.json.encode(build_view(state.auto_rebalance) or {}).decode(),
+        }
+        client = self._dependencies.client
+        try:
+            await client.merge_patch(ConfigMap, name, {"data": data}, namespace=namespace)
+        except NotFound:
+            metadata = {
+                "name": name,
+                "namespace": namespace,
+                "labels": {CLUSTER_LABEL: kafka.metadata.name},
+                "ownerReferences": [build_owner_reference(kafka, is_controller=False)],
+            }
+            try:
+                await client.create(ConfigMap, {"metadata": metadata, "data": data}, namespace=namespace)
+            except AlreadyExists:
+                await client.merge_patch(ConfigMap, name, {"data": data}, namespace=namespace)
+
+
+def _is_asked(kafka: Kafka) -> bool:
+    return kafka.metadata.annotations.get(ASKED_ANNOTATION, "").strip().lower() == "true"
+
+
+def _read_configuration(kafka: Kafka) -> AutoRebalanceConfiguration:
+    """The modes of the spec; both modes where it has none. A Kafka that no longer asks has no mode."""
+    if not _is_asked(kafka):
+        return AutoRebalanceConfiguration()
+    configured = read_auto_rebalance_configuration(kafka.spec.cruise_control)
+    return configured if configured.modes or configured.warnings else _BOTH
+
+
+def _list_brokers(observed: ObservedCluster) -> tuple[int, ...]:
+    """The brokers that Strimzi has given ids to."""
+    return tuple(sorted({node_id for pool in observed.requested if pool.was_broker for node_id in pool.node_ids}))
+
+
+def _find_blocked(assignment: NodeIdAssignment, snapshot: BrokerSnapshot | None) -> tuple[int, ...]:
+    removed = assignment.removed_brokers
+    return removed if snapshot is not None and snapshot.in_use.intersection(removed) else ()

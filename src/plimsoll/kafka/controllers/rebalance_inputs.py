@@ -1,0 +1,95 @@
+"""What a step of automatic rebalancing must know beside the objects: readiness, settings, and what the engine does.
+
+It is asked for only while there is an operation: a quiet reconcile makes no call for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from plimsoll.core.values import Value
+from plimsoll.kafka.model.auto_rebalance import (
+    AutoRebalanceObservation,  # noqa: TC001 - msgspec reads annotations at run time
+)
+from plimsoll.kafka.model.rebalances import RebalanceRefused
+from plimsoll.kafka.model.requests import Mode
+from plimsoll.kafka.planning.scaling.auto_rebalance_step import needs_executor_state
+
+if TYPE_CHECKING:
+    from plimsoll.kafka.controllers.cluster_observer import KafkaObserver, ObservedCluster
+    from plimsoll.kafka.controllers.ports import BrokerSnapshot, BrokerView
+    from plimsoll.kafka.cruise_control.client.ports import CruiseControls
+    from plimsoll.kafka.model.auto_rebalance import SettingsLookup
+
+
+class CompletedObservation(Value):
+    """The observation with everything that the step needs. `is_waiting`: brokers change without an event."""
+
+    observation: AutoRebalanceObservation
+    is_waiting: bool = False
+
+
+class RebalanceInputs:
+    """Completes observations."""
+
+    def __init__(self, observer: KafkaObserver, brokers: BrokerView, cruise_controls: CruiseControls) -> None:
+        self._observer = observer
+        self._brokers = brokers
+        self._cruise_controls = cruise_controls
+
+    async def complete(
+        self, seen: AutoRebalanceObservation, observed: ObservedCluster, snapshot: BrokerSnapshot | None
+    ) -> CompletedObservation:
+        """`snapshot` None: the brokers were not looked at."""
+        is_quiet = seen.stored.state.is_without_operation and not (seen.added or seen.blocked or observed.rebalances)
+        queued = {*seen.stored.add_brokers, *seen.added}
+        if is_quiet and not queued:
+            return CompletedObservation(observation=seen)
+        ready, is_waiting = await self._list_ready(observed, snapshot, queued)
+        completed = replace(
+            seen,
+            ready_brokers=ready,
+            add_settings=await self._find_settings(seen, observed, Mode.ADD_BROKERS),
+            remove_settings=await self._find_settings(seen, observed, Mode.REMOVE_BROKERS),
+            is_executing=await self._ask_executor(seen, observed),
+        )
+        return CompletedObservation(observation=completed, is_waiting=is_waiting)
+
+    async def _find_settings(
+        self, seen: AutoRebalanceObservation, observed: ObservedCluster, mode: Mode
+    ) -> SettingsLookup:
+        kafka = observed.kafka
+        configured = next((entry for entry in seen.configuration if entry.mode is mode), None)
+        config = None if kafka.spec.cruise_control is None else kafka.spec.cruise_control.config
+        goals = config.get("goals") if isinstance(config, dict) else None
+        return await self._observer.find_settings(kafka.metadata.namespace, configured, goals)
+
+    async def _list_ready(
+        self, observed: ObservedCluster, snapshot: BrokerSnapshot | None, queued: set[int]
+    ) -> tuple[tuple[int, ...], bool]:
+        """Queued brokers whose pods are ready, and which Kafka and the engine know; and whether some may follow."""
+        if snapshot is None or not queued:
+            return (), bool(queued)
+        running = {
+            node_id for pod_set in observed.pod_sets.values() if pod_set.is_up_to_date for node_id in pod_set.node_ids
+        }
+        candidates = queued & running
+        registered = candidates & snapshot.registered
+        known = await self._brokers.list_known(observed.kafka, registered) if registered else frozenset()
+        return tuple(sorted(known)), candidates != known
+
+    async def _ask_executor(self, seen: AutoRebalanceObservation, observed: ObservedCluster) -> bool | None:
+        """Whether the engine moves replicas for an automatic rebalance; None: not asked, or no answer."""
+        if not needs_executor_state(seen.stored, seen.add_rebalance, seen.remove_rebalance):
+            return None
+        cruise_control = await self._cruise_controls.find(observed.kafka)
+        if isinstance(cruise_control, RebalanceRefused):
+            return None
+        state = await cruise_control.read_executor_state()
+        if isinstance(state, RebalanceRefused):
+            return None
+        if observed.sessions and state.triggered_task_id and state.triggered_task_id not in observed.sessions:
+            return False
+        return not state.is_idle
