@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from plimsoll.kube.errors import AnswerLost, NotSent
 from plimsoll.local.controller_manager.services import build_garbage_collector_services
 from tests.faults import CrashAfter
+from tests.faults.answers import Answer5xx, LoseAnswers
+from tests.faults.faulty_transport import FaultyTransport, Read, TransportFaults
 from tests.faults.late_watches import LateWatches
+from tests.faults.lies import Lie
 from tests.kafka.controllers.pod_set_cluster import (
     LABELS,
     PODS,
@@ -22,13 +27,14 @@ from tests.kafka.controllers.pod_set_cluster import (
     build_pod_set,
 )
 from tests.kafka.definitions.builders import list_our_definitions
-from tests.local.apiserver.builders import pod
+from tests.local.apiserver.builders import MERGE, pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plimsoll.local.components import Components
     from plimsoll.runtime.supervisor import Service
+    from tests.faults.ports import Fault
 
 
 @pytest.fixture
@@ -262,20 +268,41 @@ def test_a_set_without_a_list_removes_nothing(loose: PodSetCluster, patch: Any):
     assert "spec" in loose.problem
 
 
+class ChangeBeforeRead:
+    """A user changes the set right before the controller reads it once more, which it does before it removes pods."""
+
+    def __init__(self) -> None:
+        self.pods: list[Any] = []
+        self._unharmed: Any = None
+
+    def wrap(self, transport: Any) -> ChangeBeforeRead:
+        self._unharmed = transport
+        return self
+
+    async def send(self, call: Any) -> Any:
+        if self.pods and call.method == "GET" and call.path.endswith("/strimzipodsets/c-p"):
+            pods, self.pods = self.pods, []
+            body = json.dumps({"spec": {"pods": pods}}).encode()
+            await self._unharmed.send(call._replace(method="PATCH", body=body, headers={"Content-Type": MERGE}))
+        return await self._unharmed.send(call)
+
+    async def aclose(self) -> None:
+        await self._unharmed.aclose()
+
+
 def test_nothing_is_removed_on_a_set_that_has_changed_since_it_was_read():
-    """The watch is behind: the list that the cache has is not the server's."""
-    late = LateWatches()
-    with PodSetCluster(through=late.wrap) as cluster:
+    """The list of the cache is not the server's any more."""
+    change = ChangeBeforeRead()
+    with PodSetCluster(through=change.wrap) as cluster:
         cluster.make(0, 1)
-        late.hold("strimzipodsets")
-        # The cache gets the first change, and the second only later.
+        uid = cluster.pods["c-p-1"]["metadata"]["uid"]
+        change.pods = [build_listed_pod(0), build_listed_pod(1)]
         cluster.relist(build_listed_pod(0))
-        cluster.relist(build_listed_pod(0), build_listed_pod(1))
-        assert cluster.live == ["c-p-0", "c-p-1"]
-        late.release("strimzipodsets")
-        cluster.run.settle()
         cluster.run.advance_by(10)
+        assert not change.pods
+        assert cluster.pods["c-p-1"]["metadata"]["uid"] == uid
         assert cluster.live == ["c-p-0", "c-p-1"]
+        assert cluster.counts == (2, 0, 2, 3)
 
 
 def test_pods_are_not_made_twice_while_the_cache_is_behind():
@@ -326,3 +353,64 @@ def test_a_crash_after_any_call_leads_to_the_same_end():
 def _have(cluster: CrashingPodSetCluster) -> None:
     assert cluster.ask("POST", SETS, build_pod_set(0, 1, 2)).status in {201, 409}
     cluster.run.settle()
+
+
+@pytest.mark.parametrize("is_lost", [True, False], ids=["answer lost", "not sent"])
+def test_any_call_may_fail_once(is_lost: bool):
+    for number in range(1, 200):
+        fault: Fault = LoseAnswers(number, error=lambda: AnswerLost("lost"))
+        if not is_lost:
+            fault = Answer5xx(number, error=lambda _: NotSent("refused"))
+        with PodSetCluster(through=fault.wrap) as cluster:
+            cluster.make(0, 1, 2)
+            cluster.run.advance_by(30)
+            uids = {name: found["metadata"]["uid"] for name, found in cluster.pods.items()}
+            cluster.relist(build_listed_pod(0), build_listed_pod(3))
+            cluster.run.advance_by(60)
+            assert cluster.live == ["c-p-0", "c-p-3"], number
+            assert cluster.pods["c-p-0"]["metadata"]["uid"] == uids["c-p-0"]
+            assert (cluster.counts, cluster.problem) == ((2, 0, 2, 2), ""), number
+        if fault.struck is None:
+            assert number > 8
+            return
+    pytest.fail("there are more calls than were thought")
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        Lie.EMPTY,
+        Lie.HALF,
+        Lie.OTHER_HALF,
+        Lie.DUPLICATED,
+        Lie.STALE,
+        Lie.TRUNCATED,
+        Lie.UNDECODABLE,
+        Lie.STALLED,
+        Lie.SERVER_ERROR,
+    ],
+)
+@pytest.mark.parametrize(
+    "read", [Read("list", "pods"), Read("list", "strimzipodsets"), Read("watch", "strimzipodsets")]
+)
+def test_a_lying_list_or_watch_removes_no_pod(read: Read, lie: Lie):
+    faults: list[TransportFaults] = []
+
+    def wrap(transport: Any) -> FaultyTransport:
+        return FaultyTransport(transport, faults[0])
+
+    cluster = PodSetCluster(through=wrap)
+    faults.append(TransportFaults(cluster.run.clock))
+    with cluster:
+        cluster.make(0, 1, 2)
+        cluster.report("c-p-1")
+        uids = {name: found["metadata"]["uid"] for name, found in cluster.pods.items()}
+        faults[0].start(read, lie)
+        cluster.run.advance_by(900)
+        assert cluster.live == ["c-p-0", "c-p-1", "c-p-2"]
+        faults[0].stop()
+        cluster.kill()
+        cluster.start()
+        cluster.run.advance_by(30)
+        assert {name: found["metadata"]["uid"] for name, found in cluster.pods.items()} == uids
+        assert (cluster.counts, cluster.problem) == ((3, 1, 3, 1), "")
