@@ -11,6 +11,7 @@ from plimsoll.kafka.cruise_control.client.client import CruiseControlClient, bui
 from plimsoll.kafka.model.rebalances import (
     Computing,
     NoSuchTask,
+    NotEnoughWindows,
     Proposed,
     RebalanceRefused,
     RebalanceSpec,
@@ -217,3 +218,37 @@ def test_an_execution_that_an_engine_resumed_is_found():
     web = ScriptedClient(build_tasks(("a", "9", REAL.replace("dryrun=false", "dryrun=true")), ("b", "5", "")))
     found = run_virtual(lambda _: CruiseControlClient(BASE, web=web).find_execution(RebalanceSpec()))
     assert found == RebalanceTask(id="b", status=RebalanceTaskStatus.IN_EXECUTION)
+
+
+@pytest.mark.parametrize(
+    ("text", "failure"),
+    [
+        ("x due to: 'a.b.NotEnoughValidWindowsException: There are only 0 valid windows'.", NotEnoughWindows()),
+        (
+            "x due to: 'a.b.OptimizationFailureException: [RackAwareGoal] no'.",
+            RebalanceRefused(
+                reason="OptimizationFailureException",
+                message="x due to: 'a.b.OptimizationFailureException: [RackAwareGoal] no'.",
+            ),
+        ),
+        ("", None),
+        (7, None),
+    ],
+)
+def test_a_failed_task_says_why_if_the_server_does(text: object, failure: object):
+    task = {
+        "UserTaskId": FAILED,
+        "Status": "CompletedWithError",
+        "originalResponse": json.dumps({"errorMessage": text, "version": 1}),
+    }
+    body = json.dumps({"userTasks": [task], "version": 1}).encode()
+    web = ScriptedClient(Response(status=200, body=body))
+    found = run_virtual(lambda _: CruiseControlClient(BASE, web=web).read_user_task(FAILED))
+    assert found == RebalanceTask(id=FAILED, status=RebalanceTaskStatus.COMPLETED_WITH_ERROR, failure=failure)  # type: ignore[arg-type]
+
+
+def test_tasks_without_an_id_are_not_found():
+    body = json.dumps({"userTasks": [{"RequestURL": ""}, {"RequestURL": REAL, "StartMs": "9"}]}).encode()
+    web = ScriptedClient(Response(status=200, body=body))
+    spec = RebalanceSpec(mode=Mode.ADD_BROKERS, brokers=(3, 4))
+    assert run_virtual(lambda _: CruiseControlClient(BASE, web=web).find_execution(spec)) == NoSuchTask()

@@ -183,6 +183,8 @@ def _is_request(task: dict[str, Any], endpoint: str, query: list[tuple[str, str]
 
     An engine that was restarted goes on with its execution and does not know its request any more: that may be it.
     """
+    if not isinstance(task.get("UserTaskId"), str):
+        return False
     if not task.get("RequestURL"):
         return True
     method, _, url = str(task.get("RequestURL", "")).partition(" ")
@@ -202,12 +204,22 @@ def _read_task(task: dict[str, Any], answer: Response) -> RebalanceTask | Rebala
     if status not in set(RebalanceTaskStatus):
         return _refuse(f"answers with the unknown status {str(status)[:100]!r} of a user task", answer)
     original = task.get("originalResponse")
-    body = _decode_object(original.encode()) if isinstance(original, str) else None
+    decoded = _decode_object(original.encode(errors="replace")) if isinstance(original, str) else None
+    body = decoded if isinstance(decoded, dict) else {}
+    has_failed = status == RebalanceTaskStatus.COMPLETED_WITH_ERROR
     return RebalanceTask(
         id=str(task["UserTaskId"]),
         status=RebalanceTaskStatus(status),
-        body=body if isinstance(body, dict) and not _find_problem(body, frozenset()) else None,
+        body=None if _find_problem(body, frozenset()) else body,
+        failure=_read_failure(body.get("errorMessage")) if has_failed else None,
     )
+
+
+def _read_failure(text: object) -> NotEnoughWindows | RebalanceRefused | None:
+    """Why a task failed; None: it does not say."""
+    if not isinstance(text, str) or not text.strip():
+        return None
+    return NotEnoughWindows() if _NOT_ENOUGH_WINDOWS in text else _refuse_text(text.strip())
 
 
 # ---- stop_proposal_execution and state
@@ -282,14 +294,18 @@ def refuse_failure(failure: RequestFailed) -> RebalanceRefused:
 
 def refuse_answer(answer: Response) -> RebalanceRefused:
     """An answer that is an error, or not of Cruise Control."""
-    text = _read_error_text(answer)
+    is_transient = answer.status in _TRANSIENT_STATUSES or answer.status == HTTPStatus.ACCEPTED
+    prefix = f"Cruise Control answers {answer.status}: "
+    return _refuse_text(_read_error_text(answer), prefix=prefix, is_transient=is_transient)
+
+
+def _refuse_text(text: str, *, prefix: str = "", is_transient: bool = False) -> RebalanceRefused:
+    """A refusal by the message of its error, which names the class of the error."""
     classes = _EXCEPTION.findall(text.partition("\n")[0])
-    is_transient = answer.status in _TRANSIENT_STATUSES or any(known in text for known in _TRANSIENT_TEXTS)
-    is_transient = is_transient or answer.status == HTTPStatus.ACCEPTED
     return RebalanceRefused(
         reason=classes[-1] if classes else REST_ERROR,
-        message=f"Cruise Control answers {answer.status}: {text or 'no text'}"[:_LONGEST_MESSAGE],
-        is_transient=is_transient,
+        message=f"{prefix}{text or 'no text'}"[:_LONGEST_MESSAGE],
+        is_transient=is_transient or any(known in text for known in _TRANSIENT_TEXTS),
     )
 
 
