@@ -8,7 +8,7 @@ ConfigMap of its own, `CLUSTER-auto-rebalancing`. It works only for Kafkas with 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -45,6 +45,8 @@ from plimsoll.objects.api.core import ConfigMap
 from plimsoll.operator.pause import ActionGuard, pause_in
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from plimsoll.kafka.controllers.cluster_observer import ObservedCluster
     from plimsoll.kafka.controllers.cluster_reconciler import ClusterDependencies
     from plimsoll.kafka.controllers.ports import BrokerSnapshot
@@ -86,7 +88,7 @@ class CompanionReconciler:
             kafka = await self._observer.observe_kafka(namespace, name)
             if kafka is None:
                 raise
-            return await self._report(ClusterResult(kafka=kafka.kafka, at=self._now(), problem=error.reason))
+            return await self._report(ClusterResult(kafka=kafka.kafka, at=self._get_now(), problem=error.reason))
         if observed is None:
             await self._dependencies.brokers.forget(namespace, name)
             for mode in MODES:
@@ -99,12 +101,14 @@ class CompanionReconciler:
             result = await self._run(observed, state or CompanionState())
         except (KafkaUnavailable, KafkaRefused) as error:
             problem = Reason(code="KafkaUnavailable", message=f"the brokers cannot be seen: {error}")
-            result = ClusterResult(kafka=observed.kafka, at=self._now(), problem=problem, retry_after_s=RECHECK_S)
+            result = ClusterResult(kafka=observed.kafka, at=self._get_now(), problem=problem, retry_after_s=RECHECK_S)
         except ReconcileFailed as error:
-            result = ClusterResult(kafka=observed.kafka, at=self._now(), problem=error.reason, retry_after_s=RECHECK_S)
+            result = ClusterResult(
+                kafka=observed.kafka, at=self._get_now(), problem=error.reason, retry_after_s=RECHECK_S
+            )
         return await self._report(result)
 
-    def _now(self) -> Any:
+    def _get_now(self) -> datetime:
         return self._dependencies.clock.now().replace(microsecond=0)
 
     async def _report(self, result: ClusterResult) -> ClusterResult:
@@ -121,7 +125,7 @@ class CompanionReconciler:
         snapshot = await self._look(observed, assignment, state.auto_rebalance, added)
         blocked = _find_blocked(assignment, snapshot)
         seen = AutoRebalanceObservation(
-            now=self._now(),
+            now=self._get_now(),
             configuration=configuration.modes,
             is_configuration_complete=configuration.is_complete,
             stored=state.auto_rebalance,
@@ -138,12 +142,12 @@ class CompanionReconciler:
         step = decide_step(completed.observation)
         pause = await self._find_pause(kafka)
         if pause is not None:
-            return ClusterResult(kafka=kafka, at=self._now(), step=step, warnings=step.warnings, pause=pause)
+            return ClusterResult(kafka=kafka, at=self._get_now(), step=step, warnings=step.warnings, pause=pause)
         await self._carry_out(kafka, step, state, present)
         waits = [wait for wait in (step.retry_after_s, RECHECK_S if completed.is_waiting else None) if wait is not None]
         return ClusterResult(
             kafka=kafka,
-            at=self._now(),
+            at=self._get_now(),
             step=step,
             actions=step.actions,
             warnings=(*configuration.warnings, *observed.warnings, *step.warnings),
