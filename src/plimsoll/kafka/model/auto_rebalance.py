@@ -84,6 +84,8 @@ class AutoRebalance(Value):
     """Brokers that were added and hold no replicas yet, running or queued; ascending."""
     remove_brokers: tuple[int, ...] = ()
     """Brokers that leave once they are empty; ascending."""
+    leaving_brokers: tuple[int, ...] = ()
+    """Brokers that were in `add_brokers` and leave now; they are in it again if their removal is withdrawn."""
     running: Mode | None = None
     """The mode of the KafkaRebalance that runs or holds; None: none was created."""
     rebalance_uid: str = ""

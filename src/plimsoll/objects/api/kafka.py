@@ -57,6 +57,7 @@ class AutoRebalanceStatus(Wire):
     running: str = ""
     """The mode of the KafkaRebalance that runs; empty: none."""
     rebalance_uid: str = msgspec.field(name="rebalanceUid", default="")
+    leaving_brokers: tuple[int, ...] = ()
     requested_brokers: tuple[int, ...] = ()
     stopping: bool = False
     moved: bool = False

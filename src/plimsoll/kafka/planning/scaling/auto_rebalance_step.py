@@ -56,7 +56,7 @@ def plan_write_ahead(seen: AutoRebalanceObservation) -> AutoRebalance | None:
     is_needed = bool(seen.added) and builder.is_configured(Mode.ADD_BROKERS)
     if not is_needed or seen.is_paused or seen.is_deleting or builder.queue == seen.stored.add_brokers:
         return None
-    builder.update(remove_brokers=seen.stored.remove_brokers)
+    builder.update(remove_brokers=tuple(broker for broker in seen.stored.remove_brokers if broker not in builder.queue))
     if seen.stored.state.is_without_operation and seen.stored.running is None:
         builder.update(state=AutoRebalanceState.SCALING_UP)
     return builder.build().stored

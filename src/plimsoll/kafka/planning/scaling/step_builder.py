@@ -61,10 +61,12 @@ class StepBuilder:
         self._retry_after_s: float | None = None
         self.wanted: Final = frozenset(seen.brokers) - frozenset(seen.removed)
         """Brokers that are there or will be, and do not leave."""
-        added = () if self.is_off(Mode.ADD_BROKERS) else (*seen.stored.add_brokers, *seen.added)
+        recorded = (*seen.stored.add_brokers, *seen.stored.leaving_brokers)
+        added = () if self.is_off(Mode.ADD_BROKERS) else (*recorded, *seen.added)
         self.stored = msgspec.structs.replace(
             seen.stored,
             add_brokers=self._select_wanted(added),
+            leaving_brokers=tuple(sorted(frozenset(seen.blocked).intersection(added))),
             remove_brokers=tuple(sorted(set(seen.blocked))) if self.is_configured(Mode.REMOVE_BROKERS) else (),
         )
 
@@ -259,7 +261,7 @@ class StepBuilder:
 
     def _stamp(self, stored: AutoRebalance) -> AutoRebalance:
         """Both times change only with the state that they belong to."""
-        if stored == AutoRebalance():
+        if stored in {AutoRebalance(), self.before}:
             return stored
         before, now = self.before, self.seen.now
         is_used = stored.state is not AutoRebalanceState.NONE or bool(stored.add_brokers or stored.remove_brokers)
