@@ -213,8 +213,9 @@ def test_repeating_a_step_at_once_repeats_no_action(history: list[Any]):
             if action.kind not in {ActionKind.STOP_EXECUTION, ActionKind.DELETE}
         ]
     assert len(acted) == len(set(acted))
-    assert not step.actions
-    assert step.write_ahead is None
+    last = world.reconcile()
+    assert last is not None
+    assert (last.actions, last.write_ahead) == ((), None)
 
 
 # ---- any observation at all, also contradictory ones
