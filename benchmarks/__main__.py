@@ -31,7 +31,8 @@ SUBJECTS = {
     "requests": "ProvisioningRequests: the largest one, a batch of checks, many small ones",
     "kafka": "plans for Kafka clusters: time, moves and bytes over the bound",
     "kafka_brokers": "the model of a live Kafka cluster, against the describe requests themselves",
-    "lease": "leader election: how long nobody leads after a kill and after a graceful stop",
+    "kafka_operator": "the Kafka operator with nothing to do: calls, writes, and time against a list",
+    "lease": "leader election: how long no process leads after a kill and after a graceful stop",
     "up_cluster": "plimsoll up with 1,000 nodes and 10,000 pods: memory, pods bound, latency",
 }
 RESULTS = Path(".benchmarks/latest.json")
