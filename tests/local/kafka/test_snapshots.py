@@ -101,3 +101,13 @@ def test_a_kafka_made_anew_does_not_get_the_state_of_the_old_one(world: LocalKaf
     world.make_kafka()
     restart(world)
     assert world.kafka.catch_up().topics == {}
+
+
+def test_a_namespace_that_is_being_deleted_is_no_failure(world: LocalKafkaCluster, capsys: pytest.CaptureFixture[str]):
+    world.run.advance_by(30)
+    world.delete(f"/api/v1/namespaces/{NAMESPACE}")
+    world.delete(MAP)
+    capsys.readouterr()
+    world.kafka.delete_topic("orders")
+    world.run.advance_by(60)
+    assert "reconcile.failed" not in capsys.readouterr().out

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.controlled_objects.pod_control import build_controller_reference
-from plimsoll.kube.errors import NotFound
+from plimsoll.kube.controlled_objects.pod_control import build_controller_reference, is_namespace_terminating
+from plimsoll.kube.errors import Forbidden, NotFound
 from plimsoll.local.kafka.broker_pods import CLUSTER_LABEL
 from plimsoll.local.kafka.snapshots import compute_signature, decode_snapshot, encode_snapshot
 from plimsoll.objects.api.core import ConfigMap
@@ -72,5 +72,9 @@ class SnapshotStore:
         try:
             await self._client.merge_patch(ConfigMap, name, body, namespace=key.namespace)
         except NotFound:
-            await self._client.create(ConfigMap, body, namespace=key.namespace)
+            try:
+                await self._client.create(ConfigMap, body, namespace=key.namespace)
+            except Forbidden as error:
+                if not is_namespace_terminating(error):
+                    raise
         self._written[key] = signature
