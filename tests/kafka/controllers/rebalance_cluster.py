@@ -43,6 +43,7 @@ from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.custom_kinds import OUR_KINDS
+from plimsoll.operator.pause import ActionGuard
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.kafka.cruise_control.client.recorded import read_recorded
 from tests.kafka.definitions.builders import DEFINITIONS, NAMESPACE, list_our_definitions
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from plimsoll.kafka.reporting.rebalance_reporter import RebalanceResult
     from plimsoll.kube.transport import Request, Response, Transport
     from plimsoll.objects.api.kafka import Kafka
-    from plimsoll.operator.pause import ActionGuard
 
 Json = dict[str, Any]
 
@@ -254,7 +254,7 @@ class RebalanceCluster(ApiServerHarness):
         self.controls: CruiseControls | None = None
         """Used in place of the script."""
         self.selector = selector
-        self.guard: ActionGuard | None = None
+        self.guard = ActionGuard()
         self._definitions = list_our_definitions() if definitions is None else list(definitions)
 
     def __enter__(self) -> Self:
@@ -339,45 +339,47 @@ class RebalanceCluster(ApiServerHarness):
         finally:
             self.writes = transport.writes
 
+    def reconcile_one(self, name: str) -> RebalanceResult | None:
+        """A pass over one rebalance."""
+        transport = RecordingTransport(EmbeddedTransport(self.application, token=ADMIN))
+        reporter = RebalanceReporter(journal=self.journal)
+        reconciler = RebalanceReconciler(self._build_dependencies(transport, reporter))
+        result = self.run.run_until(reconciler.run(NAMESPACE, name))
+        self.writes = transport.writes
+        return result
+
     async def _run_all(self, transport: RecordingTransport) -> tuple[RebalanceResult | FailedRebalance, ...]:
         clock = self.run.clock
-        settings = ClientSettings(field_manager="plimsoll-kafka", qps=0)
-        client = Client(transport, clock=clock, entropy=SeededEntropy("kafka"), settings=settings, kinds=OUR_KINDS)
+        events = self._build_client(EmbeddedTransport(self.application, token=ADMIN))
         source = EventSource(component="plimsoll-kafka")
-        events = Client(
-            EmbeddedTransport(self.application, token=ADMIN),
-            clock=clock,
-            entropy=SeededEntropy("events"),
-            settings=settings,
-            kinds=OUR_KINDS,
-        )
         recorder = EventRecorder(events, source, clock=clock, entropy=SeededEntropy("names"))
         reporter = RebalanceReporter(recorder=recorder, journal=self.journal)
-        port = self.through(self.cruise_control) if self.wraps_cruise_control else self.cruise_control
-        controls = self.controls or _Controls(port)
-        dependencies = RebalanceDependencies(
-            client=client, clock=clock, cruise_controls=controls, reporter=reporter, selector=self.selector
-        )
-        if self.guard is not None:
-            dependencies = RebalanceDependencies(
-                client=client,
-                clock=clock,
-                cruise_controls=controls,
-                reporter=reporter,
-                selector=self.selector,
-                read_guard=self._read_guard,
-            )
         recording = asyncio.create_task(recorder.run())
         try:
-            results = await RebalanceReconciler(dependencies).run_all()
+            results = await RebalanceReconciler(self._build_dependencies(transport, reporter)).run_all()
             await asyncio.sleep(0.1)
         finally:
             recording.cancel()
             await asyncio.wait((recording,))
         return results
 
+    def _build_dependencies(self, transport: Transport, reporter: RebalanceReporter) -> RebalanceDependencies:
+        port = self.through(self.cruise_control) if self.wraps_cruise_control else self.cruise_control
+        return RebalanceDependencies(
+            client=self._build_client(transport),
+            clock=self.run.clock,
+            cruise_controls=self.controls or _Controls(port),
+            reporter=reporter,
+            selector=self.selector,
+            read_guard=self._read_guard,
+        )
+
+    def _build_client(self, transport: Transport) -> Client:
+        settings = ClientSettings(field_manager="plimsoll-kafka", qps=0)
+        clock, entropy = self.run.clock, SeededEntropy("kafka")
+        return Client(transport, clock=clock, entropy=entropy, settings=settings, kinds=OUR_KINDS)
+
     async def _read_guard(self) -> ActionGuard:
-        assert self.guard is not None
         return self.guard
 
     # ---- what is to be seen

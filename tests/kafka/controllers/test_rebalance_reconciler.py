@@ -26,6 +26,13 @@ def world() -> Iterator[RebalanceCluster]:
 # ---- guards
 
 
+def test_an_object_that_is_gone_is_nothing(world: RebalanceCluster):
+    world.create()
+    world.delete()
+    assert world.reconcile_one("r") is None
+    assert (world.writes, world.cruise_control.calls) == ([], [])
+
+
 def test_a_template_is_never_processed(world: RebalanceCluster):
     world.create(annotations={"strimzi.io/rebalance-template": "true", "strimzi.io/rebalance": "approve"})
     world.reconcile(2)

@@ -140,9 +140,15 @@ def test_guard(row: Row):
     assert (step.state, step.reason, step.message) == expected
 
 
-def test_guard_missing_secrets():
-    """6.2: missing secrets."""
-    refused = RebalanceRefused(reason="NoSuchResourceException", message="Secret ns/c is missing", is_transient=True)
+MISSING_SECRETS = [
+    pytest.param("NoSuchResourceException", id="6.2-missing-secrets"),
+    pytest.param("InvalidResourceException", id="6.2-secrets-without-a-key"),
+]
+
+
+@pytest.mark.parametrize("reason", MISSING_SECRETS)
+def test_guard_missing_secrets(reason: str):
+    refused = RebalanceRefused(reason=reason, message="Secret ns/c-cruise-control-api", is_transient=True)
     _, outcome = run(observe(), refused)
     assert (outcome.state, outcome.reason) == (State.NOT_READY, TransientReason.ACCESS_MISSING)
     assert outcome.retry_after_s == RENEW_S
