@@ -91,6 +91,21 @@ BASE_OBJECTS: Final[dict[str, Json]] = {
             },
         }
     },
+    "kafkas": {
+        "spec": {
+            "kafka": {"version": "4.3.1"},
+            "cruiseControl": {"autoRebalance": [{"mode": "add-brokers"}, {"mode": "remove-brokers"}]},
+        }
+    },
+    "kafkanodepools": {"spec": {"replicas": 1, "roles": ["broker"], "storage": {"type": "ephemeral"}}},
+    "kafkarebalances": {"spec": {"mode": "full"}},
+    "kafkarebalancesettings": {"spec": {"goals": ["RackAwareGoal"], "skipHardGoalCheck": True}},
+    "strimzipodsets": {
+        "spec": {
+            "selector": {"matchLabels": _LABELS},
+            "pods": [{"metadata": {"name": "fuzzed", "labels": _LABELS}, "spec": _pod_spec()}],
+        }
+    },
     "nodegroups": {"spec": {"min": 0, "max": 1, "target": 0, "machineType": "n1-standard-1"}},
     "clouds": {"spec": {"zones": ["local-a"]}},
     "machines": {"spec": {"group": "none", "machineType": "n1-standard-1"}},

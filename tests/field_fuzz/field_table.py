@@ -39,6 +39,29 @@ _SKIPPED: Final = frozenset({"apiVersion", "kind"})
 _FAULTS: Final = ("spec", "faults")
 """A cloud that is configured to answer after 2^63 seconds does so."""
 
+_REBALANCE: Final = (
+    *("goals", "skipHardGoalCheck", "excludedTopics", "concurrentPartitionMovementsPerBroker"),
+    *("concurrentLeaderMovements", "replicationThrottle", "replicaMovementStrategies"),
+)
+KAFKA_FIELDS: Final = {
+    "kafkas": (
+        "spec.cruiseControl.autoRebalance",
+        "spec.cruiseControl.brokerCapacity",
+        "spec.cruiseControl.brokerCapacity.cpu",
+        "spec.cruiseControl.brokerCapacity.overrides",
+        "spec.cruiseControl.config",
+        "spec.cruiseControl.config.goals",
+        "spec.kafka.template.pod",
+        "spec.kafka.resources",
+    ),
+    "kafkanodepools": ("spec.storage", "spec.storage.size", "spec.storage.volumes", "spec.resources"),
+    "kafkarebalances": tuple(
+        f"spec.{field}" for field in (*_REBALANCE, "mode", "brokers", "rebalanceDisk", "moveReplicasOffVolumes")
+    ),
+    "kafkarebalancesettings": tuple(f"spec.{field}" for field in _REBALANCE),
+}
+"""Fields that structs hold as plain JSON, and `kafka.wire` reads."""
+
 INTEGERS: Final = (2**63 - 1, -(2**63), 2**31 - 1, 2**31, -1, 0, 1, 300_000_000_000)
 NUMBERS: Final = (*INTEGERS, 1e308, -1e308, 5e-324, 0.5, "NaN", "Infinity")
 QUANTITIES: Final = (
@@ -86,6 +109,8 @@ def _fields_of(kind: str) -> Iterator[Field]:
     for field in _walk(inspect.type_info(struct), ()):
         if field.path[0] not in _SKIPPED and field.path[:2] != _FAULTS:
             yield field._replace(kind=kind)
+    for written in KAFKA_FIELDS.get(kind, ()):
+        yield Field(kind, _split_path(written), (*INTEGERS, *TEXTS, *WRONG_TYPES, [2**63], ["x"] * 1000), 2.0)
     for written, values in TIDB_KINDS.get(kind, {}).items():
         yield Field(kind, _split_path(written), values, 3.0)
     for key in list_keys():

@@ -50,12 +50,21 @@ _PLACES: Final[tuple[Json, ...]] = (
 )
 _OWN_OBJECTS: Final = (
     *(("nodes", "g-0"), ("nodes", "g-1"), ("nodegroups", "g"), ("machines", "g-0"), ("podtemplates", "template")),
+    *(("kafkas", "k"), ("kafkanodepools", "brokers"), ("kafkarebalances", "k-auto-rebalancing-add-brokers")),
+    *(("strimzipodsets", "k-brokers"), ("kafkarebalancesettings", "settings")),
     *(("clouds", THE_CLOUD), ("tidbclusters", "db"), ("tidbclusterautoscalers", "as1"), ("namespaces", NAMESPACE)),
 )
 _LEVELS: Final = ("error", "critical")
 _SET_ASIDE: Final = "loop.object_set_aside"
 """The loop went on, but a value was not bounded where it was read."""
-_WEIGHTS: Final = {"pods": 8, "nodes": 4, "provisioningrequests": 2, "podtemplates": 2, "tidbclusterautoscalers": 2}
+_WEIGHTS: Final = {
+    "pods": 8,
+    "nodes": 4,
+    "provisioningrequests": 2,
+    "podtemplates": 2,
+    "tidbclusterautoscalers": 2,
+    "kafkas": 2,
+}
 # Kubernetes would create that many objects too; here they would only take time.
 _MANY: Final = frozenset({"replicas", "parallelism", "completions", "target", "min", "max", "count"})
 _MOST: Final = 5
@@ -79,6 +88,27 @@ _OBJECTS: Final[tuple[Json, ...]] = (
         "kind": "TidbClusterAutoScaler",
         "metadata": {"name": "as1", "namespace": NAMESPACE},
         "spec": BASE_OBJECTS["tidbclusterautoscalers"]["spec"],
+    },
+    {
+        "apiVersion": "kafka.strimzi.io/v1",
+        "kind": "Kafka",
+        "metadata": {"name": "k", "namespace": NAMESPACE},
+        "spec": {
+            "kafka": {"version": "4.3.1"},
+            "cruiseControl": {"autoRebalance": [{"mode": "add-brokers", "settings": "settings"}]},
+        },
+    },
+    {
+        "apiVersion": "kafka.strimzi.io/v1",
+        "kind": "KafkaNodePool",
+        "metadata": {"name": "brokers", "namespace": NAMESPACE, "labels": {"strimzi.io/cluster": "k"}},
+        "spec": {"replicas": 2, "roles": ["broker"], "storage": {"type": "ephemeral"}},
+    },
+    {
+        "apiVersion": "kafka.strimzi.io/v1",
+        "kind": "KafkaRebalanceSettings",
+        "metadata": {"name": "settings", "namespace": NAMESPACE},
+        "spec": {"goals": ["RackAwareGoal"], "skipHardGoalCheck": True},
     },
 )
 _OPTIONS: Final = {

@@ -94,7 +94,9 @@ def _validate_common(metadata: Json, path: str) -> list[FieldError]:
         errors.append(fields.invalid(child(path, "generation"), generation, "must be greater than or equal to 0"))
     errors += label_errors(metadata.get("labels") or {}, child(path, "labels"))
     errors += validate_annotations(metadata.get("annotations") or {}, child(path, "annotations"))
-    errors += _validate_owners(metadata.get("ownerReferences") or [], child(path, "ownerReferences"))
+    # Go decodes null into an owner without fields.
+    owners = [owner or {} for owner in metadata.get("ownerReferences") or []]
+    errors += _validate_owners(owners, child(path, "ownerReferences"))
     errors += _validate_finalizers(metadata.get("finalizers") or [], child(path, "finalizers"))
     return errors + _check_managed_fields(metadata.get("managedFields") or [], child(path, "managedFields"))
 
