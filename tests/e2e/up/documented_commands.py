@@ -18,6 +18,7 @@ _REPLACED = [
     (r"\b(web|big)-[0-9a-f]{8,10}-[a-z0-9]{5}\b", r"\1-POD"),
     (r"\bstore \d+\b", "STORE"),
     (r"is being removed: \d+\b", "is being removed: N"),
+    (r"\b(leaders must move first|regions must move)\b", "THEY must move"),
     (r"\bnodeautoprovisioning-\S+-[a-z0-9]{8}(-\d+)?\b", "GROUP"),
     (r"\bworkers-\d+\b", "NODE"),
     (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(Z| UTC)", "TIME"),
