@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FAILS = ("kubectl drain workers-0 --timeout=10s", "kubectl taint nodes --all ")
 """The page says that these fail."""
-READS = ("kubectl get", "kubectl describe", "plimsoll why", "plimsoll nodes status")
+READS = ("kubectl get", "kubectl describe", "plimsoll why", "plimsoll nodes status", "plimsoll kafka status")
 """What they print changes until the cluster is as the page says."""
 POD = re.compile(r"\b(web|big)-[0-9a-f]{8,10}-[a-z0-9]{5}\b")
 

@@ -47,7 +47,8 @@ def test_the_readme_and_requests_and_a_dry_run(newcomer: Newcomer):
 def test_install_and_uninstall(newcomer: Newcomer):
     install = read_page("docs/node-autoscaler.md").split("read what will be installed")
     assert newcomer.follow(f"```sh\n{install[1].split('```')[0]}```") == 3
-    newcomer.compare(DocumentedCommand("kubectl apply -k deploy/tidb", []))
+    for overlay in ("tidb", "kafka"):
+        newcomer.compare(DocumentedCommand(f"kubectl apply -k deploy/{overlay}", []))
     for taint in ("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"):
         assert newcomer.run(f"kubectl taint nodes workers-0 {taint}=1:PreferNoSchedule").code == 0
     uninstall = read_page("docs/uninstall.md").replace("deploy/nodes-clusterapi", "deploy/nodes-simulated")

@@ -91,11 +91,12 @@ async def open_client(access: Access, settings: ClientSettings, *, clock: Clock)
     """
     from plimsoll.kube.client import Client
     from plimsoll.kube.http import HttpTransport
+    from plimsoll.objects.custom_kinds import OUR_KINDS
     from plimsoll.runtime.entropy import SystemEntropy
 
     async with HttpTransport(access, user_agent=settings.user_agent) as transport:
         await access.credentials.get_current()
-        yield Client(transport, clock=clock, entropy=SystemEntropy(), settings=settings)
+        yield Client(transport, clock=clock, entropy=SystemEntropy(), settings=settings, kinds=OUR_KINDS)
 
 
 def run_with_client(connection: Connection, work: Callable[[Client], Awaitable[T]], *, is_silent: bool = False) -> T:

@@ -122,7 +122,8 @@ def build_reference(kafka: Kafka) -> ObjectReference:
 def build_sentence(result: ClusterResult) -> str:
     """One sentence for the log."""
     if result.pause is not None:
-        return f"{result.ref}: nothing is done, {result.pause}"
+        planned = "; ".join(str(action.reason) for action in (result.step.actions if result.step is not None else ()))
+        return f"{result.ref}: nothing is done, {result.pause}{': ' if planned else ''}{planned}"
     if result.problem is not None:
         return f"{result.ref}: {result.problem}"
     state = "" if result.step is None else result.step.stored.state.value

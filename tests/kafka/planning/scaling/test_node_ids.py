@@ -75,6 +75,12 @@ def test_a_pool_without_node_ids_is_new_and_all_its_ids_are_added():
     assert not assignment.is_new
 
 
+def test_the_first_brokers_beside_controllers_that_came_before_them_are_no_addition():
+    controllers = pool("controllers", 3, (100, 101, 102), roles=("controller",))
+    assert assign(controllers, pool("brokers", 3), cluster_id="").added_brokers == ()
+    assert assign(controllers, pool("brokers", 3), cluster_id="abc").added_brokers == (0, 1, 2)
+
+
 @pytest.mark.parametrize(("cluster_id", "is_new"), [("", True), ("abc", False)])
 def test_the_brokers_of_a_new_cluster_are_no_addition(cluster_id: str, is_new: bool):
     assignment = assign(pool("a", 3), pool("b", 2), cluster_id=cluster_id)

@@ -29,7 +29,8 @@ _NAMED_AT_MOST: Final = 10
 def assign_node_ids(pools: Sequence[NodePool], *, cluster_id: str) -> NodeIdAssignment:
     """The ids of every pool. Pools are served by name, so that equal input gives equal ids."""
     ordered = sorted(pools, key=lambda pool: pool.name)
-    is_new = not cluster_id and not any(pool.node_ids for pool in ordered)
+    # Pools are created one after the other: controllers without a broker are no cluster to add brokers to.
+    is_new = not cluster_id and not any(pool.node_ids for pool in ordered if pool.was_broker)
     if problem := _find_problem_of_cluster(ordered):
         kept = tuple(_keep(pool, problem) for pool in ordered)
         return NodeIdAssignment(pools=kept, is_new=is_new, problems=(problem,))

@@ -1,0 +1,61 @@
+"""The walk of docs/kafka-operator.md with kubectl, and what other commands show of Kafka clusters."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.up.newcomers import Newcomer, read_page
+from tests.e2e.up.up_processes import UpProcess, named, needs_kubectl, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+needs_kubectl()
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[UpProcess]:
+    with running(tmp_path / "data") as started:
+        yield started
+
+
+def test_the_walk_of_the_operators_page(up: UpProcess, tmp_path: Path):
+    newcomer = Newcomer(tmp_path / "folder", up.data)
+    assert newcomer.follow(read_page("docs/kafka-operator.md"), heading="## Try it") >= 17
+    assert len(up.objects("machines")) > 3
+
+    listed = json.loads(newcomer.run("plimsoll kafka status -o json").out)
+    assert [(cluster["namespace"], cluster["name"]) for cluster in listed] == [("kafka", "my-cluster")]
+    judged = newcomer.run("plimsoll doctor --controller kafka")
+    assert judged.code == 0, judged
+    assert _ask_cruise_control(up, "kafkacruisecontrol/state?substates=executor&json=true")["ExecutorState"]
+
+    planned = newcomer.run("plimsoll run kafka --dry-run --once")
+    assert planned.code == 0, planned
+    assert "kafka/kafka/my-cluster: nothing is done, dry run" in planned.out
+
+
+def test_the_operator_does_not_start_beside_strimzi(up: UpProcess, tmp_path: Path):
+    newcomer = Newcomer(tmp_path / "folder", up.data)
+    labelled = "kubectl label deployment strimzi strimzi.io/kind=cluster-operator"
+    assert newcomer.run(f"kubectl create deployment strimzi --image=strimzi && {labelled}").code == 0
+    for options in ("", "--once", "--namespace kafka"):
+        refused = newcomer.run(f"plimsoll run kafka {options}")
+        assert refused.code == 1, refused
+        assert "Deployment default/strimzi watches all namespaces" in refused.err
+    beside = newcomer.run("plimsoll run kafka --kafka-mode=companion --once")
+    assert (beside.code, beside.out) == (0, "there is no Kafka and no KafkaRebalance\n")
+
+
+def _ask_cruise_control(up: UpProcess, path: str) -> dict[str, object]:
+    address = named(up.screen, r"Kafka clusters at (\S+)")
+    token = (up.data / "admin.token").read_text().strip()
+    request = urllib.request.Request(f"{address}/{path}", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        found: dict[str, object] = json.load(answer)
+    return found
