@@ -12,6 +12,7 @@ from plimsoll.tidb.pd.access import PdAccess
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.web.client import AiohttpClient
 from tests.e2e.kube_http.servers import ScriptedServer, server_tls, serving
+from tests.faults.lies import STATUS_CODES, Lie, change_document
 from tests.kube.http.authorities import CertificateAuthority
 from tests.tidb.external.fake_services import FakeSecrets
 
@@ -81,3 +82,16 @@ async def test_a_certificate_that_was_changed_is_taken_up_by_the_next_pass() -> 
         assert isinstance(await pds.build_client(base()).get_stores(), PdFailed)
         held[KEY] = secret()
         assert await pds.build_client(base()).get_stores() == ()
+
+
+SOME_STORES = b'{"count":1,"stores":[{"store":{"id":1,"address":"db-tikv-0:20160","state_name":"Up"},"status":{}}]}'
+
+
+@pytest.mark.parametrize("lie", [Lie.TRUNCATED, Lie.UNDECODABLE, Lie.TOO_MANY_REQUESTS, Lie.SERVER_ERROR])
+async def test_a_false_answer_is_no_list_of_stores(lie: Lie) -> None:
+    """A list that cannot be believed must not look empty: pods would go with their data."""
+    status = STATUS_CODES.get(lie, 200)
+    body = SOME_STORES if lie in STATUS_CODES else change_document(lie, SOME_STORES) or b""
+    head = b"HTTP/1.1 %d It\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % (status, len(body))
+    async with serving(ScriptedServer(*[head + body] * 5), tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port:
+        assert isinstance(await stores(port, {KEY: secret()}), PdFailed)
