@@ -69,14 +69,18 @@ def test_a_dry_run_writes_nothing_and_starts_no_engine_beside_the_leader():
         assert dry.program.parts.connections.list_engines() == []
 
 
-def test_a_companion_never_writes_kafkas_node_pools_and_pod_sets():
+def test_a_companion_never_writes_kafkas_node_pools_pod_sets_and_rebalances_of_users():
     with KafkaWorld() as world:
         companion = world.start_process("companion", KafkaSettings(mode=KafkaMode.COMPANION, resync_s=10)).process
-        world.make_kafka()
+        world.make_kafka(annotations={"plimsoll.io/auto-rebalancing": "true"})
         world.make_pool()
+        head = {"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaRebalance"}
+        of_a_user = {"metadata": {"name": "of-a-user", "labels": {"strimzi.io/cluster": "c"}}, "spec": {}}
+        world.made(f"{API}/kafkarebalances", {**head, **of_a_user})
         world.run.advance_by(60)
-        owned = ("kafkas", "kafkanodepools", "strimzipodsets", "pods")
+        owned = ("kafkas", "kafkanodepools", "strimzipodsets", "pods", "of-a-user")
         assert [write for write in companion.transport.writes if any(kind in write for kind in owned)] == []
+        assert any("/configmaps" in write for write in companion.transport.writes), "it keeps its own state"
         assert world.pods == {}
 
 

@@ -148,7 +148,9 @@ class KafkaOperatorProcess:
         await asyncio.sleep(0)
         try:
             clusters = await self._reconcile_clusters(parts)
-            return ReconciledOnce(clusters=clusters, rebalances=await parts.rebalances.run_all())
+            is_operator = self._settings.settings.mode is KafkaMode.OPERATOR
+            rebalances = await parts.rebalances.run_all() if is_operator else ()
+            return ReconciledOnce(clusters=clusters, rebalances=rebalances)
         finally:
             await parts.close()
             recording.cancel()
@@ -171,10 +173,7 @@ class KafkaOperatorProcess:
 
     async def _reconcile_clusters(self, parts: KafkaOperatorParts) -> tuple[ClusterResult | FailedCluster, ...]:
         """Reconcile every Kafka. A failure of one does not stop the others."""
-        settings = self._settings.settings
-        if settings.mode is not KafkaMode.OPERATOR:
-            return ()
-        listed = await self.client.list(Kafka, Selection(namespace=settings.namespace))
+        listed = await self.client.list(Kafka, Selection(namespace=self._settings.settings.namespace))
         names = [(kafka.metadata.namespace, kafka.metadata.name) for kafka in listed.items]
         found: list[ClusterResult | FailedCluster] = []
         for namespace, name in sorted((*names, *((bad.namespace, bad.name) for bad in listed.bad))):

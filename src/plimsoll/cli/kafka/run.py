@@ -42,7 +42,7 @@ def kafka(
         typer.Option(
             "--kafka-mode",
             help="operator: Kafkas, node pools and pod sets are reconciled. companion, beside Strimzi: they are never "
-            "written, and only KafkaRebalances are reconciled.",
+            "written; KafkaRebalances are created for Kafkas that ask for it.",
         ),
     ] = ModeName.OPERATOR,
     engine: Annotated[
@@ -85,8 +85,9 @@ def kafka(
     """
     Scale Kafka clusters: move replicas onto new brokers, and empty brokers before their pods go.
 
-    The operator mode does not start beside a Strimzi operator that watches the same namespaces (exit code 1). Companion
-    mode does not yet create KafkaRebalances by itself when a cluster scales.
+    The operator mode does not start beside a Strimzi operator that watches the same namespaces (exit code 1). The
+    companion mode creates KafkaRebalances for Kafkas with the annotation plimsoll.io/auto-rebalancing: "true" when they
+    scale; Strimzi carries them out.
 
     --dry-run plans and reports but never acts, takes no lease, and starts no engine. --once reconciles once. Its exit
     code is 1 if a reconcile failed, and 4 if the server cannot be reached.

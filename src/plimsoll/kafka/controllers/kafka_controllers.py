@@ -59,7 +59,6 @@ class KafkaControllers:
         self._rebalances = informers.get_informer(KafkaRebalance)
         self._namespace = settings.namespace
         self._owns_rebalances = settings.mode is KafkaMode.OPERATOR
-        self._owns_clusters = settings.mode is KafkaMode.OPERATOR
         controller_settings = ControllerSettings(
             workers=settings.workers, resync_s=settings.resync_s, queue=QueueSettings(backoff=BACKOFF)
         )
@@ -90,8 +89,8 @@ class KafkaControllers:
         return [Service(name=controller.name, run=controller.run) for controller in self.list_controllers()]
 
     def list_controllers(self) -> list[Controller[Key]]:
-        """Beside Strimzi only the rebalances are ours."""
-        return [self.clusters, self.rebalances] if self._owns_clusters else [self.rebalances]
+        """Beside Strimzi the rebalances are Strimzi's: two that both ask for their execution would have two."""
+        return [self.clusters, self.rebalances] if self._owns_rebalances else [self.clusters]
 
     def expose_metrics(self) -> bytes:
         """Reconciles and resources in Prometheus' text format."""
