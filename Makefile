@@ -61,10 +61,10 @@ test: $(VENV)/.dev
 test-scenarios: $(VENV)/.dev
 	@$(PYTEST) tests/scenarios
 
-# These tests wait more than they compute: three at a time keep two cores busy.
+# These tests wait more than they compute: four at a time keep two cores busy.
 test-e2e: $(VENV)/.dev
-	@$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --ignore=tests/e2e/kafka -m '(e2e or slow) and not serial'
-	@$(PYTEST) tests/e2e/kafka || { echo 'real brokers: what failed is tried once more'; $(PYTEST) tests/e2e/kafka --last-failed; }
+	@$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder --ignore=tests/e2e/kafka -m '(e2e or slow) and not serial'
+	@$(PYTEST) tests/e2e/kafka
 	@$(PYTEST) tests/e2e -m serial
 
 test-long: $(VENV)/.dev

@@ -6,6 +6,7 @@ both while time passes. Nothing runs pods: `make_ready` reports what a kubelet w
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.app.kafka.simulated_connector import SimulatedBrokers
@@ -15,17 +16,17 @@ from plimsoll.kafka.builder import KafkaOperatorParts, OperatorDependencies
 from plimsoll.kafka.controllers.pod_set_controller import PodSetController
 from plimsoll.kafka.engine.engine import run_inline
 from plimsoll.kafka.executor.record_stores import MemoryExecutionStore
-from plimsoll.kafka.settings import KafkaSettings
+from plimsoll.kafka.settings import KafkaSettings, RebalanceEngine
 from plimsoll.kube.client import Client
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.kafka.simulated import SimulatedBrokerPods, SimulatedClusters
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.runtime.entropy import SeededEntropy
-from plimsoll.web.client import RequestFailed
 from tests.faults import CrashAfter
 from tests.faults.crashes import Crashed
 from tests.kafka.controllers.pod_set_cluster import PodSetCluster
+from tests.kafka.controllers.recorded_cruise_control import RecordedCruiseControl
 from tests.kafka.definitions.builders import NAMESPACE
 from tests.local.apiserver.builders import ADMIN
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from plimsoll.local.kafka.cluster import SimulatedKafka
     from plimsoll.objects.api.kafka import Kafka
     from plimsoll.runtime.supervisor import Service
-    from plimsoll.web.client import HttpClient, Request, Response
+    from plimsoll.web.client import HttpClient, Request, RequestFailed, Response
     from tests.faults.ports import Fault
 
 Json = dict[str, Any]
@@ -47,6 +48,8 @@ API = f"/apis/kafka.strimzi.io/v1/namespaces/{NAMESPACE}"
 BOTH_MODES = [{"mode": "add-brokers"}, {"mode": "remove-brokers"}]
 LISTENER = {"name": "plain", "port": 9092, "type": "internal", "tls": False}
 MB = 1_000_000
+ENGINE = "plimsoll"
+"""What plans and moves: our engine, or "cruise-control", which answers with recorded bodies. Tests set it."""
 
 
 class RecordingClient:
@@ -77,7 +80,11 @@ class OperatorBench(PodSetCluster):
     ) -> None:
         """`fault` strikes the calls of the operator: to Kubernetes, the engine, the brokers and the record."""
         super().__init__(parts=self._build_parts, definitions=definitions)
-        self.settings = settings or KafkaSettings()
+        has_no_engine = ENGINE == "cruise-control" and settings is None
+        self.settings = settings or KafkaSettings(
+            engine=RebalanceEngine.CRUISE_CONTROL if has_no_engine else RebalanceEngine.PLIMSOLL
+        )
+        self.cruise_control = RecordedCruiseControl(lambda: self.clusters.find(NAMESPACE, "c"))
         self.fault = fault
         self.executions: list[str] = []
         """The ids of executions that were begun."""
@@ -112,7 +119,7 @@ class OperatorBench(PodSetCluster):
                 connector=_WrappedConnector(connector, self.wrap),
                 open_store=self._open_store,
                 settings=self.settings,
-                web=_NoServer(),
+                web=self.cruise_control,
                 journal=self.journal,
                 keeps_last_plans=False,
                 run_blocking=run_inline,
@@ -127,13 +134,31 @@ class OperatorBench(PodSetCluster):
         found: ExecutionStore = self.wrap(self._stores.setdefault(kafka.metadata.uid, _RecordingStore(self.executions)))
         return found
 
+    def spoil_proposals(self) -> None:
+        """No proposal can be made: replication factor 3 and two racks."""
+        self.cruise_control.fails = True
+        for broker in self.brokers.catch_up().brokers.values():
+            broker.rack = f"r{broker.id % 2}"
+
+    def mend_proposals(self) -> None:
+        self.cruise_control.fails = False
+        for broker in self.brokers.catch_up().brokers.values():
+            broker.rack = f"r{broker.id}"
+
     # ---- objects
 
     def make_kafka(
         self, *, modes: Any = BOTH_MODES, replicas: int | None = None, version: str = "v1", **more: Any
     ) -> None:
         """A Kafka with `autoRebalance`; None: without it."""
-        cruise_control = {} if modes is None else {"autoRebalance": modes}
+        cruise_control: Json = {} if modes is None else {"autoRebalance": modes}
+        if self.settings.engine is RebalanceEngine.CRUISE_CONTROL:
+            cruise_control["config"] = {"webserver.security.enable": False}
+            security = {"encryption": {"type": "none"}, "authentication": {"type": "none"}}
+            more["annotations"] = {
+                **more.get("annotations", {}),
+                "strimzi.io/internal-cluster-security": json.dumps(security),
+            }
         kafka: Json = {"version": "4.3.1", "config": {}, "listeners": [LISTENER]}
         if replicas is not None:
             kafka["replicas"] = replicas
@@ -348,8 +373,3 @@ class _WrappedConnection:
 
     async def close(self) -> None:
         await self._connection.close()
-
-
-class _NoServer:
-    async def send(self, request: Request) -> Response | RequestFailed:
-        return RequestFailed(problem=f"cannot reach {request.url}: connection refused")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.kafka.controllers.operator_bench import API, OperatorBench
 from tests.kafka.controllers.pod_set_cluster import SETS
+
+pytestmark = pytest.mark.usefixtures("engine")
 
 ADD = "c-auto-rebalancing-add-brokers"
 REMOVE = "c-auto-rebalancing-remove-brokers"

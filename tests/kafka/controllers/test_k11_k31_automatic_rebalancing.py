@@ -9,6 +9,8 @@ import pytest
 from tests.kafka.controllers.operator_bench import API, BOTH_MODES, OperatorBench
 from tests.kafka.definitions.builders import NAMESPACE
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 ADD = "c-auto-rebalancing-add-brokers"
 REMOVE = "c-auto-rebalancing-remove-brokers"
 LIVE = {"New", "PendingProposal", "ProposalReady", "Rebalancing"}
@@ -182,29 +184,18 @@ def test_k18_a_broker_that_is_added_and_removed_again_is_not_queued():
         assert bench.rebalances == {}
 
 
-def break_racks(bench: OperatorBench) -> None:
-    """Replication factor 3 and two racks: no proposal keeps RackAwareGoal."""
-    for broker in bench.brokers.catch_up().brokers.values():
-        broker.rack = f"r{broker.id % 2}"
-
-
-def mend_racks(bench: OperatorBench) -> None:
-    for broker in bench.brokers.catch_up().brokers.values():
-        broker.rack = f"r{broker.id}"
-
-
 def test_k19_a_failed_proposal_waits_for_the_user():
     with OperatorBench() as bench:
         bench.make_cluster()
         scale_up(bench)
-        break_racks(bench)
+        bench.spoil_proposals()
         bench.run_rebalances()
         bench.step()
         assert (bench.state, bench.lists) == ("NotReady", ([3], []))
         assert bench.rebalance_state(ADD) == "NotReady"
         [condition] = bench.rebalances[ADD]["status"]["conditions"]
         assert "RackAwareGoal" in condition["message"]
-        mend_racks(bench)
+        bench.mend_proposals()
         bench.step(3)
         bench.run_rebalances()
         assert bench.rebalance_state(ADD) == "NotReady", "not by itself"
@@ -218,7 +209,7 @@ def test_k20_deleting_the_rebalance_cancels_the_scale_up():
     with OperatorBench() as bench:
         bench.make_cluster()
         scale_up(bench)
-        break_racks(bench)
+        bench.spoil_proposals()
         bench.run_rebalances()
         bench.step()
         bench.delete(f"{API}/kafkarebalances/{ADD}")
@@ -235,14 +226,14 @@ def test_k21_a_failed_removal_is_tried_again():
         bench.make_cluster()
         scale_up(bench)
         bench.run_to_the_end()
-        break_racks(bench)
+        bench.spoil_proposals()
         bench.scale(3)
         bench.step()
         bench.run_rebalances()
         bench.step()
         assert (bench.state, bench.lists) == ("NotReady", ([], [3]))
         assert len(bench.live) == 4
-        mend_racks(bench)
+        bench.mend_proposals()
         assert bench.run_to_the_end()[-1] == "Ready"
         assert bench.live == ["c-p-0", "c-p-1", "c-p-2"]
 
