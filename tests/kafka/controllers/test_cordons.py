@@ -37,6 +37,25 @@ def test_a_broker_that_leaves_is_cordoned_and_one_of_its_id_is_not():
         assert list_cordoned(bench) == set()
 
 
+def test_a_broker_of_the_same_id_is_not_cordoned_without_the_mode_add_brokers_either():
+    with OperatorBench() as bench:
+        bench.make_cluster(modes=[{"mode": "remove-brokers"}])
+        bench.scale(4)
+        bench.step()
+        bench.make_ready(3)
+        bench.step()
+        bench.brokers.create_topic("x", [[3, 0, 1]])
+        bench.scale(3)
+        bench.step()
+        assert list_cordoned(bench) == {3}
+        bench.run_to_the_end()
+        bench.scale(4)
+        bench.step()
+        bench.make_ready(3)
+        bench.step(2)
+        assert list_cordoned(bench) == set()
+
+
 def test_a_removal_that_is_withdrawn_leaves_no_cordon():
     with OperatorBench() as bench:
         fill(bench)

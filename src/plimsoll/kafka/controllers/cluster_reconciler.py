@@ -119,6 +119,8 @@ class _Decision:
     stored: AutoRebalance
     snapshot: BrokerSnapshot | None = None
     blocked: tuple[int, ...] = ()
+    left_cordoned: frozenset[int] = frozenset()
+    """Brokers that stay and whose cordon could not be removed."""
     warnings: list[Reason] = field(default_factory=list)
     is_waiting: bool = False
     """Something changes without an event of Kubernetes: look again soon."""
@@ -240,6 +242,7 @@ class _Reconcile:
             decision.stored.add_brokers
             or decision.stored.remove_brokers
             or self._list_left()
+            or self._list_unlisted(decision)
             or (not self._kafka.status.cluster_id and is_up)
         )
         if not must_see and not (is_useful and is_up):
@@ -257,6 +260,11 @@ class _Reconcile:
         """Registered nodes that no pool has any longer."""
         known = {node_id for pool in self._observed.requested for node_id in pool.node_ids}
         return tuple(node_id for node_id in self._kafka.status.registered_node_ids if node_id not in known)
+
+    def _list_unlisted(self, decision: _Decision) -> frozenset[int]:
+        """Brokers that were not seen registered yet. One of them may have the id, and the cordon, of one that left."""
+        listed = frozenset(self._kafka.status.registered_node_ids).difference(decision.assignment.added_brokers)
+        return frozenset(decision.assignment.desired_brokers) - listed
 
     # ---- 2. write-ahead
 
@@ -378,17 +386,19 @@ class _Reconcile:
         leaving = registered.intersection(
             decision.blocked if self._is_configured(decision, Mode.REMOVE_BROKERS) else ()
         )
-        changed = {*stored.remove_brokers, *stored.add_brokers, *assignment.added_brokers}
+        changed = {*stored.remove_brokers, *stored.add_brokers, *self._list_unlisted(decision)}
         kept = registered.intersection({*assignment.desired_brokers, *decision.blocked})
         staying = kept.intersection(changed) - leaving
         problems = await self._dependencies.brokers.change_cordons(
             self._kafka, leaving=sorted(leaving), staying=sorted(staying)
         )
-        for problem in problems:
-            if problem.facts["broker"] in staying:
-                # The status still names the broker, so that the next pass tries again.
-                raise ReconcileFailed(problem)
-        decision.warnings += problems
+        failed = {problem.facts["broker"]: problem for problem in problems if problem.facts["broker"] in staying}
+        decision.left_cordoned = frozenset(failed)
+        for broker in sorted(decision.left_cordoned - self._list_unlisted(decision)):
+            # The status still names the broker, so that the next pass tries again.
+            raise ReconcileFailed(failed[broker])
+        decision.is_waiting = decision.is_waiting or bool(failed)
+        decision.warnings += [problem for problem in problems if problem.facts["broker"] not in failed]
 
     @staticmethod
     def _is_configured(decision: _Decision, mode: Mode) -> bool:
@@ -397,7 +407,9 @@ class _Reconcile:
     async def _unregister(self, decision: _Decision) -> tuple[int, ...]:
         """Unregister brokers that have left. Gives the node ids that are registered afterwards."""
         current = {node_id for ids in decision.assignment.pools for node_id in ids.list_kept(decision.blocked)}
-        registered = {*self._kafka.status.registered_node_ids, *current, *decision.assignment.removed_brokers}
+        seen = decision.snapshot.registered if decision.snapshot is not None else frozenset[int]()
+        unseen = self._list_unlisted(decision) - (seen - decision.left_cordoned)
+        registered = {*self._kafka.status.registered_node_ids, *current, *decision.assignment.removed_brokers} - unseen
         pools = {node_id: ids.pool for ids in decision.assignment.pools for node_id in ids.current}
         for broker in sorted(registered - current):
             reason = await self._unregister_broker(decision, broker, pools.get(broker))
