@@ -13,9 +13,10 @@ from plimsoll.kafka.settings import LEASE, NAME, KafkaSettings
 from plimsoll.kube.leases import LeaseSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.kafka.simulated import SimulatedBrokerPods, SimulatedClusters
+from plimsoll.web.client import FailureKind, RequestFailed
 from tests.app.elected_nodes import PAGES
 from tests.app.elected_processes import ElectedProcess
-from tests.kafka.controllers.operator_bench import OperatorBench, _NoServer
+from tests.kafka.controllers.operator_bench import OperatorBench
 from tests.local.apiserver.builders import ADMIN
 
 if TYPE_CHECKING:
@@ -23,8 +24,16 @@ if TYPE_CHECKING:
 
     from plimsoll.local.components import Components
     from plimsoll.runtime.supervisor import Service
+    from plimsoll.web.client import Request
 
 KAFKA_LEASE = LeaseSettings(name=LEASE, namespace="kube-system", field_manager=NAME)
+
+
+class NoServer:
+    """There is no Cruise Control."""
+
+    async def send(self, request: Request) -> RequestFailed:
+        return RequestFailed(problem=f"there is no server at {request.url}", kind=FailureKind.UNCONNECTED)
 
 
 class KafkaWorld(OperatorBench):
@@ -70,7 +79,7 @@ class KafkaProcess:
                 connector=SimulatedBrokers(world.clusters.find),
                 open_store=lambda kafka: ConfigMapExecutionStore(client, kafka, clock=clock),
                 settings=settings,
-                web=_NoServer(),
+                web=NoServer(),
                 recorder=None if settings.dry_run else process.recorder,
                 run_blocking=run_inline,
             )
