@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -21,12 +20,13 @@ from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
 
-_STABLE_AFTER: Final = timedelta(minutes=1)
+_STABLE_AFTER_S: Final = 60.0
 _OF_CONDITIONS: Final = frozenset(
     {
         "node.kubernetes.io/not-ready",
@@ -173,7 +173,7 @@ def _is_usable(node: Node, startup: StartupTaints, gpu_label: str, now: datetime
     readiness = classify_readiness(node, startup, gpu_label=gpu_label)
     if not readiness.is_ready or node.spec.unschedulable or is_tainted_for_deletion(node):
         return False
-    return readiness.since is None or readiness.since + _STABLE_AFTER < now
+    return readiness.since is None or add_seconds(readiness.since, _STABLE_AFTER_S) < now
 
 
 def _build_template(node: Node, pods: Mapping[str, Collection[Pod]], source: TemplateSource) -> GroupTemplate:

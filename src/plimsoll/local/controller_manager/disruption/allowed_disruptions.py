@@ -7,9 +7,9 @@ controllers).
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
 from plimsoll.objects.api.meta import Condition
 from plimsoll.objects.api.pods import is_pod_ready
@@ -17,6 +17,7 @@ from plimsoll.objects.api.policy import PodDisruptionBudgetStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from plimsoll.objects.api.meta import IntOrString
     from plimsoll.objects.api.pods import Pod
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 ALLOWED: Final = "DisruptionAllowed"
 
-_EVICTION_TAKES_AT_MOST: Final = timedelta(minutes=2)
+_EVICTION_TAKES_AT_MOST_S: Final = 120.0
 
 
 class DisruptedPods(Value):
@@ -72,11 +73,11 @@ def select_still_disrupted(granted: Mapping[str, datetime], pods: Sequence[Pod],
         at = granted.get(pod.metadata.name)
         if at is None or pod.metadata.deletion_timestamp is not None:
             continue
-        if at + _EVICTION_TAKES_AT_MOST < now:
+        if add_seconds(at, _EVICTION_TAKES_AT_MOST_S) < now:
             overdue.append(pod.metadata.name)
         else:
             waiting[pod.metadata.name] = at
-    look_at = min((at + _EVICTION_TAKES_AT_MOST for at in waiting.values()), default=None)
+    look_at = min((add_seconds(at, _EVICTION_TAKES_AT_MOST_S) for at in waiting.values()), default=None)
     return DisruptedPods(pods=waiting, look_at=look_at, overdue=tuple(overdue))
 
 
