@@ -6,6 +6,7 @@ from plimsoll.kafka.settings import KafkaMode, KafkaSettings
 from tests.app.elected_nodes import TO_LEAD_S
 from tests.app.kafka_world import KafkaWorld
 from tests.kafka.controllers.operator_bench import API, MB
+from tests.kafka.controllers.pod_set_cluster import build_pod_set
 from tests.kafka.definitions.builders import NAMESPACE
 
 LISTED = {
@@ -112,3 +113,17 @@ def test_reconciles_are_counted_with_strimzis_names_per_kind_and_namespace():
         world.advance_until(lambda: "bad" not in world.rebalances, within_s=60)
         world.run.advance_by(60)
         assert 'name="bad"' not in operator.get_metrics()
+
+
+def test_an_operator_of_one_namespace_asks_for_nothing_of_others_and_leaves_their_pod_sets_alone():
+    with KafkaWorld() as world:
+        world.namespace("other")
+        labels = {"strimzi.io/cluster": "c"}
+        foreign = build_pod_set(0)
+        foreign["metadata"] = {"name": "c-p", "labels": labels}
+        world.made("/apis/core.strimzi.io/v1/namespaces/other/strimzipodsets", foreign)
+        process = world.start_process("operator", KafkaSettings(namespace=NAMESPACE, resync_s=30)).process
+        make_running_cluster(world)
+        assert world.ask("GET", "/api/v1/namespaces/other/pods").body["items"] == []
+        assert process.transport.lists
+        assert [path for path in process.transport.lists if f"/namespaces/{NAMESPACE}/" not in path] == []

@@ -163,6 +163,7 @@ class KafkaOperatorParts:
             dependencies.recorder,
             clock=dependencies.clock,
             entropy=dependencies.entropy,
+            namespace=dependencies.settings.namespace,
         )
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.ports import lasting_port
 from tests.e2e.up.newcomers import Newcomer, read_page
 from tests.e2e.up.up_processes import UpProcess, named, needs_kubectl, running
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 needs_kubectl()
+
+STATE = "cruiseControl.autoRebalance.state"
 
 
 @pytest.fixture
@@ -59,3 +62,45 @@ def _ask_cruise_control(up: UpProcess, path: str) -> dict[str, object]:
     with urllib.request.urlopen(request, timeout=10) as answer:
         found: dict[str, object] = json.load(answer)
     return found
+
+
+def test_a_cluster_that_is_killed_while_replicas_move_goes_on_at_the_next_start(tmp_path: Path):
+    with running(tmp_path / "data") as first:
+        first.kubectl("apply", "-f", "examples/kafka/cluster.yaml")
+        _wait(first, "clusterId")
+        first.kubectl("scale", "kafkanodepool/brokers", "-n", "kafka", "--replicas=4")
+        _wait(first, f"{STATE}=Rebalancing")
+        first.die()
+    with running(tmp_path / "data") as second:
+        _wait(second, f"{STATE}=Ready")
+        assert second.objects("kafkarebalances", "-n", "kafka") == []
+        second.kubectl("scale", "kafkanodepool/brokers", "-n", "kafka", "--replicas=3")
+        second.kubectl("wait", "--for=delete", "pod/my-cluster-brokers-3", "-n", "kafka", "--timeout=80s")
+        names = [found["metadata"]["name"] for found in second.objects("configmaps", "-n", "kafka")]
+        assert [name for name in names if "-execution" in name] == []
+
+
+def test_the_operator_as_a_process_of_its_own_serves_pages_and_ends_cleanly(up: UpProcess, tmp_path: Path):
+    newcomer = Newcomer(tmp_path / "folder", up.data)
+    port = lasting_port()
+    with newcomer.started(f"plimsoll run kafka --dry-run --address 127.0.0.1:{port}") as operator:
+        operator.read_until(lambda line: "operating Kafka clusters" in line)
+        up.until(lambda: "no leader election" in _read_page(port, "healthz"), "the health page answers")
+        up.kubectl("apply", "-f", "examples/kafka/cluster.yaml")
+        counted = 'strimzi_reconciliations_total{kind="Kafka",namespace="kafka"}'
+        up.until(lambda: counted in _read_page(port, "metrics"), "reconciles are counted")
+    assert operator.process.returncode == 0
+
+
+def _wait(up: UpProcess, condition: str) -> None:
+    field, equals, value = condition.partition("=")
+    expression = f"--for=jsonpath={{.status.{field}}}{equals}{value}"
+    up.kubectl("wait", "kafka/my-cluster", "-n", "kafka", expression, "--timeout=80s")
+
+
+def _read_page(port: int, page: str) -> str:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=5) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return ""

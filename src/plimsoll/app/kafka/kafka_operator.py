@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _TIMEOUT_S: Final = 10.0
-_DEFINITIONS: Final = ("/apis/kafka.strimzi.io/v1/kafkas", "/apis/kafka.strimzi.io/v1/kafkarebalances")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,9 +159,10 @@ class KafkaOperatorProcess:
 
     async def _check_cluster(self) -> None:
         # A server without the definitions, or one that refuses us, is an error now; an informer would only retry.
-        for path in _DEFINITIONS:
-            await self.client.get_json(path, [("limit", "1")])
         settings = self._settings.settings
+        place = f"namespaces/{settings.namespace}/" if settings.namespace else ""
+        for plural in ("kafkas", "kafkarebalances"):
+            await self.client.get_json(f"/apis/kafka.strimzi.io/v1/{place}{plural}", [("limit", "1")])
         if settings.mode is not KafkaMode.OPERATOR:
             return
         if not settings.dry_run:

@@ -17,6 +17,7 @@ from plimsoll.kube.controller.controller import Again, Controller, ControllerSet
 from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
 from plimsoll.kube.controller.workqueue import QueueSettings
 from plimsoll.kube.informer.events import Key, Updated
+from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.kafka import Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.supervisor import Service
@@ -55,9 +56,9 @@ class KafkaControllers:
         self._metrics = OperatorMetrics(clock)
         self._cluster_reconciler = clusters
         self._rebalance_reconciler = rebalances
-        self._kafkas = informers.get_informer(Kafka)
-        self._rebalances = informers.get_informer(KafkaRebalance)
-        self._namespace = settings.namespace
+        selection = Selection(namespace=settings.namespace)
+        self._kafkas = informers.get_informer(Kafka, selection)
+        self._rebalances = informers.get_informer(KafkaRebalance, selection)
         self._owns_rebalances = settings.mode is KafkaMode.OPERATOR
         controller_settings = ControllerSettings(
             workers=settings.workers, resync_s=settings.resync_s, queue=QueueSettings(backoff=BACKOFF)
@@ -79,8 +80,8 @@ class KafkaControllers:
             settings=controller_settings,
         )
         enqueue_on(self._kafkas, self.clusters, _map_own)
-        enqueue_on(informers.get_informer(KafkaNodePool), self.clusters, _map_to_cluster)
-        enqueue_on(informers.get_informer(StrimziPodSet), self.clusters, _map_to_cluster)
+        enqueue_on(informers.get_informer(KafkaNodePool, selection), self.clusters, _map_to_cluster)
+        enqueue_on(informers.get_informer(StrimziPodSet, selection), self.clusters, _map_to_cluster)
         enqueue_on(self._rebalances, self.clusters, _map_to_cluster)
         enqueue_on(self._rebalances, self.rebalances, _map_own)
         enqueue_on(self._kafkas, self.rebalances, self._map_to_rebalances)
@@ -102,15 +103,9 @@ class KafkaControllers:
 
     def _list_keys(self, informer: Any) -> Iterable[Key]:
         cache = informer.cache
-        keys = [*(Key(found.metadata.namespace, found.metadata.name) for found in cache.list()), *cache.bad]
-        return [key for key in keys if self._is_watched(key)]
-
-    def _is_watched(self, key: Key) -> bool:
-        return not self._namespace or key.namespace == self._namespace
+        return [*(Key(found.metadata.namespace, found.metadata.name) for found in cache.list()), *cache.bad]
 
     async def _reconcile_cluster(self, key: Key) -> Done | Again:
-        if not self._is_watched(key):
-            return Done()
         with self._metrics.measure(KAFKA, key.namespace, key.name) as measured:
             result = await self._cluster_reconciler.run(key.namespace, key.name)
             measured.is_gone = result is None
@@ -118,8 +113,6 @@ class KafkaControllers:
         return _wait(None if result is None else result.retry_after_s)
 
     async def _reconcile_rebalance(self, key: Key) -> Done | Again:
-        if not self._is_watched(key):
-            return Done()
         with self._metrics.measure(KAFKA_REBALANCE, key.namespace, key.name) as measured:
             result = await self._rebalance_reconciler.run(key.namespace, key.name)
             measured.is_gone = result is None

@@ -35,6 +35,7 @@ from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_state
 from plimsoll.kube.errors import Conflict, NotAllowed, NotFound, UnreadableAnswer
 from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
+from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.kafka import StrimziPodSet, StrimziPodSetStatus
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.owners import find_controller
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 NAME: Final = "strimzi-pod-set-controller"
+_WORKERS: Final = 5
 _LOOK_AGAIN_S: Final = 1.0
 """When a set that has changed since it was read is looked at again."""
 _CONFLICT_RECHECK_S: Final = 30.0
@@ -62,7 +64,10 @@ _CONFLICT_RECHECK_S: Final = 30.0
 
 
 class PodSetController:
-    """Reconciles through `controller`, which the supervisor runs. Made before the informers run."""
+    """Reconciles through `controller`, which the supervisor runs. Made before the informers run.
+
+    `namespace`: only pod sets of this namespace; empty: of all.
+    """
 
     def __init__(
         self,
@@ -72,13 +77,14 @@ class PodSetController:
         *,
         clock: Clock,
         entropy: Entropy,
-        workers: int = 5,
+        namespace: str = "",
     ) -> None:
+        selection = Selection(namespace=namespace)
         self._client = client
         self._clock = clock
         self._resource = client.calls.get_resource(StrimziPodSet)
-        self._sets = informers.get_raw_informer(StrimziPodSet)
-        self._pods = informers.get_informer(Pod)
+        self._sets = informers.get_raw_informer(StrimziPodSet, selection)
+        self._pods = informers.get_informer(Pod, selection)
         index_by_controller(self._pods)
         self._own_writes = Expectations(self._pods, clock=clock)
         self._pod_control = PodControl(client, recorder, self._resource, self._own_writes)
@@ -89,7 +95,7 @@ class PodSetController:
             clock=clock,
             entropy=entropy,
             all_keys=self._list_keys,
-            settings=ControllerSettings(workers=workers),
+            settings=ControllerSettings(workers=_WORKERS),
         )
         enqueue_on(self._sets, self.controller, get_own_key)
         enqueue_on(self._pods, self.controller, self._find_sets)
