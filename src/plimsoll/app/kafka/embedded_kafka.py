@@ -62,7 +62,7 @@ class EmbeddedKafka:
                 connector=SimulatedBrokers(dependencies.clusters.find),
                 open_store=lambda kafka: ConfigMapExecutionStore(client, kafka, clock=clock),
                 settings=KafkaSettings(),
-                web=_NoCruiseControls(),
+                web=NoCruiseControls(),
                 recorder=component.recorder,
                 journal=dependencies.journal,
                 run_blocking=dependencies.run_blocking,
@@ -80,7 +80,7 @@ class EmbeddedKafka:
         return guard_server(CruiseControlRouter(self._parts.connections), token=token)
 
 
-class _NoCruiseControls:
+class NoCruiseControls:
     """Every cluster has our engine, and nothing else is asked."""
 
     async def send(self, request: Request) -> Response | RequestFailed:
