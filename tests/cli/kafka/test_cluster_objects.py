@@ -13,6 +13,7 @@ from plimsoll.core.errors import InvalidInput
 from tests.app.kafka_world import KafkaWorld
 from tests.kafka.controllers.operator_bench import MB
 from tests.kafka.controllers.pod_set_cluster import PodSetCluster
+from tests.kafka.controllers.test_k39_companion import CompanionBench
 
 if TYPE_CHECKING:
     from plimsoll.kafka.reporting.cluster_overview import ClusterOverview
@@ -63,6 +64,19 @@ def test_a_cluster_with_a_problem_says_which():
         (cluster,) = read(world)
         assert cluster.problem
         assert f"kafka/c: {cluster.problem}" in list_clusters([cluster])
+
+
+def test_beside_strimzi_it_shows_what_the_companion_stores():
+    with CompanionBench() as world:
+        world.make_running()
+        world.scale(4)
+        world.run_strimzi()
+        world.make_all_ready()
+        world.step(3)
+        (cluster,) = read(world)
+        assert cluster.add_brokers == (3,)
+        assert cluster.state in {"ScalingUp", "PendingProposal"}
+        assert "cruiseControl" not in world.status_of_kafka
 
 
 def test_without_definitions_it_says_so():

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.cli.shared.connection import Connection
+    from plimsoll.kafka.model.auto_rebalance import AutoRebalance
     from plimsoll.kafka.reporting.cluster_overview import ClusterOverview
     from plimsoll.kube.client import Client
+    from plimsoll.objects.api.kafka import Kafka
 
 
 def print_clusters(connection: Connection, output: Output) -> None:
@@ -49,7 +51,27 @@ async def read_clusters(client: Client, namespace: str) -> tuple[ClusterOverview
         raise InvalidInput(
             "the server has no definition of Kafka (deploy/crds); for brokers without Kubernetes say --bootstrap"
         ) from None
-    return describe_clusters(kafkas.items, rebalances.items)
+    return describe_clusters(kafkas.items, rebalances.items, await _read_stored(client, kafkas.items))
+
+
+async def _read_stored(client: Client, kafkas: Iterable[Kafka]) -> dict[tuple[str, str], AutoRebalance]:
+    """What a companion stored of the Kafkas that ask for it. A state that cannot be read is left out."""
+    import msgspec
+
+    from plimsoll.kafka.controllers.companion_reconciler import decode_state, is_asked
+    from plimsoll.kafka.wire.names import build_auto_rebalance_config_map_name
+    from plimsoll.kube.errors import ApiError
+    from plimsoll.objects.api.core import ConfigMap
+
+    found: dict[tuple[str, str], AutoRebalance] = {}
+    for kafka in filter(is_asked, kafkas):
+        namespace, name = kafka.metadata.namespace, kafka.metadata.name
+        try:
+            stored = await client.get(ConfigMap, build_auto_rebalance_config_map_name(name), namespace=namespace)
+            found[namespace, name] = decode_state(stored).auto_rebalance
+        except (ApiError, msgspec.DecodeError):
+            continue
+    return found
 
 
 def list_clusters(clusters: Iterable[ClusterOverview]) -> list[str | Table]:

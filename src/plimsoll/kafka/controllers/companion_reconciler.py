@@ -95,7 +95,7 @@ class CompanionReconciler:
                 await self._actuator.delete_rebalance(namespace, build_auto_rebalance_name(name, mode))
             return None
         state = await self._read_state(observed.kafka)
-        if not _is_asked(observed.kafka) and state is None:
+        if not is_asked(observed.kafka) and state is None:
             return None
         try:
             result = await self._run(observed, state or CompanionState())
@@ -192,7 +192,7 @@ class CompanionReconciler:
         except NotFound:
             return None
         try:
-            return _DECODER.decode(found.data.get(_STATE, ""))
+            return decode_state(found)
         except msgspec.DecodeError as error:
             message = f"configmap/{kafka.metadata.namespace}/{name}: {_STATE} cannot be read: {error}; delete it"
             raise ReconcileFailed(Reason(code="StateUnreadable", message=message)) from error
@@ -221,13 +221,19 @@ class CompanionReconciler:
                 await client.merge_patch(ConfigMap, name, {"data": data}, namespace=namespace)
 
 
-def _is_asked(kafka: Kafka) -> bool:
+def decode_state(found: ConfigMap) -> CompanionState:
+    """The state in a ConfigMap. Raises `msgspec.DecodeError`."""
+    return _DECODER.decode(found.data.get(_STATE, ""))
+
+
+def is_asked(kafka: Kafka) -> bool:
+    """Whether a Kafka asks the companion for automatic rebalancing."""
     return kafka.metadata.annotations.get(ASKED_ANNOTATION, "").strip().lower() == "true"
 
 
 def _read_configuration(kafka: Kafka) -> AutoRebalanceConfiguration:
     """The modes of the spec; both modes where it has none. A Kafka that no longer asks has no mode."""
-    if not _is_asked(kafka):
+    if not is_asked(kafka):
         return AutoRebalanceConfiguration()
     configured = read_auto_rebalance_configuration(kafka.spec.cruise_control)
     return configured if configured.modes or configured.warnings else _BOTH

@@ -11,8 +11,9 @@ from plimsoll.kafka.wire.rebalance_status import read_state
 from plimsoll.kafka.wire.status_views import read_status_views
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from plimsoll.kafka.model.auto_rebalance import AutoRebalance
     from plimsoll.objects.api.kafka import Kafka, KafkaRebalance
 
 
@@ -39,17 +40,23 @@ class ClusterOverview(Value, rename="camel"):
     """Why it is not ready, or what it warns of."""
 
 
-def describe_clusters(kafkas: Iterable[Kafka], rebalances: Iterable[KafkaRebalance]) -> tuple[ClusterOverview, ...]:
-    """All clusters by namespace and name, with their rebalances."""
+def describe_clusters(
+    kafkas: Iterable[Kafka],
+    rebalances: Iterable[KafkaRebalance],
+    stored: Mapping[tuple[str, str], AutoRebalance] | None = None,
+) -> tuple[ClusterOverview, ...]:
+    """All clusters by namespace and name, with their rebalances. `stored`: what a companion stored of some of them."""
+    of_companion = stored or {}
     by_cluster: dict[tuple[str, str], list[RebalanceOverview]] = {}
     for rebalance in rebalances:
         metadata = rebalance.metadata
         key = metadata.namespace, metadata.labels.get(CLUSTER_LABEL, "")
         by_cluster.setdefault(key, []).append(_describe_rebalance(rebalance))
-    found = [
-        _describe_cluster(kafka, by_cluster.get((kafka.metadata.namespace, kafka.metadata.name), []))
-        for kafka in kafkas
-    ]
+    found = []
+    for kafka in kafkas:
+        key = kafka.metadata.namespace, kafka.metadata.name
+        state = of_companion.get(key) or read_status_views(kafka.status)
+        found.append(_describe_cluster(kafka, state, by_cluster.get(key, [])))
     return tuple(sorted(found, key=lambda cluster: (cluster.namespace, cluster.name)))
 
 
@@ -59,8 +66,7 @@ def _describe_rebalance(rebalance: KafkaRebalance) -> RebalanceOverview:
     return RebalanceOverview(name=rebalance.metadata.name, state=reading.state.value, message=message)
 
 
-def _describe_cluster(kafka: Kafka, rebalances: list[RebalanceOverview]) -> ClusterOverview:
-    stored = read_status_views(kafka.status)
+def _describe_cluster(kafka: Kafka, stored: AutoRebalance, rebalances: list[RebalanceOverview]) -> ClusterOverview:
     conditions = kafka.status.conditions
     ready = [condition.status for condition in conditions if condition.type == "Ready"]
     if any(condition.type == "NotReady" and condition.status == "True" for condition in conditions):
