@@ -163,8 +163,9 @@ class ClusterActuator:
 
     # ---- automatic rebalances
 
-    async def carry_out(self, kafka: Kafka, action: AutoRebalanceAction) -> str:
+    async def carry_out(self, observed: ObservedCluster, action: AutoRebalanceAction) -> str:
         """Carry out an action of a step. Gives the uid of an object that was created, else nothing."""
+        kafka = observed.kafka
         namespace, name = kafka.metadata.namespace, build_auto_rebalance_name(kafka.metadata.name, action.mode)
         match action.kind:
             case ActionKind.CREATE:
@@ -182,7 +183,7 @@ class ClusterActuator:
             case ActionKind.STOP:
                 await self._patch(namespace, name, {"metadata": {"annotations": {REBALANCE_ANNOTATION: "stop"}}})
             case ActionKind.DELETE:
-                await self.delete_rebalance(namespace, name)
+                await self.delete_rebalance(namespace, name, version=observed.versions.get(action.mode, ""))
             case ActionKind.STOP_EXECUTION:
                 await self._stop_execution(kafka)
         return ""
@@ -201,8 +202,11 @@ class ClusterActuator:
     async def _patch(self, namespace: str, name: str, body: Mapping[str, Any]) -> None:
         await self._client.merge_patch(KafkaRebalance, name, body, namespace=namespace)
 
-    async def delete_rebalance(self, namespace: str, name: str) -> None:
-        """Delete it and remove our finalizer, in this order: a crash in between leaves an object that is going."""
+    async def delete_rebalance(self, namespace: str, name: str, *, version: str = "") -> None:
+        """Delete it and remove our finalizer, in this order: a crash in between leaves an object that is going.
+
+        `version`: only if it has not changed since; it may have become live. Empty: in any case.
+        """
         try:
             found = await self._client.get(KafkaRebalance, name, namespace=namespace)
         except NotFound:
@@ -210,7 +214,7 @@ class ClusterActuator:
         if not self._finalizer.is_set(found.metadata):
             return
         if found.metadata.deletion_timestamp is None:
-            options = DeleteOptions(uid=found.metadata.uid, propagation="Background")
+            options = DeleteOptions(uid=found.metadata.uid, resource_version=version, propagation="Background")
             try:
                 await self._client.delete(KafkaRebalance, name, namespace=namespace, options=options)
             except NotFound:

@@ -99,6 +99,8 @@ class ObservedCluster:
     rebalances: Mapping[Mode, AutoRebalanceObject]
     sessions: frozenset[str]
     """The sessions of these KafkaRebalances at Cruise Control."""
+    versions: Mapping[Mode, str]
+    """The resource versions of these KafkaRebalances: what has changed since is not deleted."""
     warnings: tuple[Reason, ...]
 
 
@@ -128,6 +130,7 @@ class KafkaObserver:
             orphaned=orphaned,
             rebalances={mode: _read_rebalance(rebalance) for mode, rebalance in rebalances.items()},
             sessions=frozenset(rebalance.status.session_id for rebalance in rebalances.values()) - {""},
+            versions={mode: rebalance.metadata.resource_version for mode, rebalance in rebalances.items()},
             warnings=warnings,
         )
 
@@ -146,6 +149,7 @@ class KafkaObserver:
             orphaned=(),
             rebalances={},
             sessions=frozenset(),
+            versions={},
             warnings=(),
         )
 

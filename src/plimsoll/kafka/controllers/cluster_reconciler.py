@@ -344,7 +344,7 @@ class _Reconcile:
         if step.write_ahead is not None:
             await self._actuator.write_kafka_status(self._observed, build_status_views(step.write_ahead))
         for action in step.actions:
-            uid = await self._actuator.carry_out(self._kafka, action)
+            uid = await self._actuator.carry_out(self._observed, action)
             self._done.append(action)
             if action.kind is ActionKind.CREATE:
                 step = replace(step, stored=replace(step.stored, rebalance_uid=uid))

@@ -143,7 +143,7 @@ class CompanionReconciler:
         pause = await self._find_pause(kafka)
         if pause is not None:
             return ClusterResult(kafka=kafka, at=self._get_now(), step=step, warnings=step.warnings, pause=pause)
-        await self._carry_out(kafka, step, state, present)
+        await self._carry_out(observed, step, state, present)
         waits = [wait for wait in (step.retry_after_s, RECHECK_S if completed.is_waiting else None) if wait is not None]
         return ClusterResult(
             kafka=kafka,
@@ -155,8 +155,9 @@ class CompanionReconciler:
         )
 
     async def _carry_out(
-        self, kafka: Kafka, step: AutoRebalanceStep, state: CompanionState, present: tuple[int, ...]
+        self, observed: ObservedCluster, step: AutoRebalanceStep, state: CompanionState, present: tuple[int, ...]
     ) -> None:
+        kafka = observed.kafka
         ahead = step.write_ahead
         if ahead is None and step.actions:
             # The additions must outlive a crash in the middle of the actions.
@@ -165,7 +166,7 @@ class CompanionReconciler:
             await self._write_state(kafka, state, CompanionState(auto_rebalance=ahead, known=present))
         stored = step.stored
         for action in step.actions:
-            uid = await self._actuator.carry_out(kafka, action)
+            uid = await self._actuator.carry_out(observed, action)
             if action.kind is ActionKind.CREATE:
                 stored = replace(stored, rebalance_uid=uid)
         await self._write_state(kafka, state, CompanionState(auto_rebalance=stored, known=present))

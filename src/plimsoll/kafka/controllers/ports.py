@@ -27,6 +27,8 @@ class BrokerSnapshot(Value):
     """Brokers that are registered, and whose heartbeats the controller misses."""
     in_use: frozenset[int]
     """Brokers that hold a replica of any topic, internal ones too, or that a reassignment moves one to."""
+    replicas: dict[int, int] = {}
+    """How many replicas these brokers hold, by the metadata."""
 
 
 class BrokerView(Protocol):

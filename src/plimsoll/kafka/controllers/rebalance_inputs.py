@@ -54,6 +54,7 @@ class RebalanceInputs:
             add_settings=await self._find_settings(seen, observed, Mode.ADD_BROKERS),
             remove_settings=await self._find_settings(seen, observed, Mode.REMOVE_BROKERS),
             is_executing=await self._ask_executor(seen, observed),
+            blocked_replicas=_count_replicas(seen, snapshot),
         )
         return CompletedObservation(observation=completed, is_waiting=is_waiting)
 
@@ -93,3 +94,10 @@ class RebalanceInputs:
         if observed.sessions and state.triggered_task_id and state.triggered_task_id not in observed.sessions:
             return False
         return not state.is_idle
+
+
+def _count_replicas(seen: AutoRebalanceObservation, snapshot: BrokerSnapshot | None) -> int | None:
+    """The replicas of the brokers that leave: fewer of them after a round are progress."""
+    if snapshot is None or not seen.blocked:
+        return None
+    return sum(snapshot.replicas.get(broker, 0) for broker in seen.blocked)
