@@ -86,6 +86,8 @@ class OperatorBench(PodSetCluster):
         )
         self.cruise_control = RecordedCruiseControl(lambda: self.clusters.find(NAMESPACE, "c"))
         self.fault = fault
+        self.faulty = {"kubernetes", "engine", "brokers", "record"}
+        """The ports that the fault strikes."""
         self.executions: list[str] = []
         """The ids of executions that were begun."""
         self.sent: list[str] = []
@@ -107,7 +109,7 @@ class OperatorBench(PodSetCluster):
         self._starts_of_operator += 1
         if self.fault is not None and self.fault.struck is not None:
             self.fault = None
-        transport = self.wrap(EmbeddedTransport(self.application, token=ADMIN))
+        transport = self.wrap(EmbeddedTransport(self.application, token=ADMIN), "kubernetes")
         settings = ClientSettings(user_agent="kafka-operator", field_manager="kafka-operator", qps=0)
         entropy = SeededEntropy(f"operator {self._starts_of_operator}")
         connector = SimulatedBrokers(self.clusters.find)
@@ -116,22 +118,25 @@ class OperatorBench(PodSetCluster):
                 client=Client(transport, clock=self.run.clock, entropy=entropy, settings=settings, kinds=OUR_KINDS),
                 clock=self.run.clock,
                 entropy=entropy,
-                connector=_WrappedConnector(connector, self.wrap),
+                connector=_WrappedConnector(connector, lambda admin: self.wrap(admin, "brokers")),
                 open_store=self._open_store,
                 settings=self.settings,
                 web=self.cruise_control,
                 journal=self.journal,
                 keeps_last_plans=False,
                 run_blocking=run_inline,
-                wrap_web=lambda web: self.wrap(RecordingClient(web, self.sent)),
+                wrap_web=lambda web: self.wrap(RecordingClient(web, self.sent), "engine"),
             )
         )
 
-    def wrap(self, port: Any) -> Any:
-        return port if self.fault is None else self.fault.wrap(port)
+    def wrap(self, port: Any, kind: str) -> Any:
+        is_struck = self.fault is not None and kind in self.faulty
+        return self.fault.wrap(port) if self.fault is not None and is_struck else port
 
     def _open_store(self, kafka: Kafka) -> ExecutionStore:
-        found: ExecutionStore = self.wrap(self._stores.setdefault(kafka.metadata.uid, _RecordingStore(self.executions)))
+        found: ExecutionStore = self.wrap(
+            self._stores.setdefault(kafka.metadata.uid, _RecordingStore(self.executions)), "record"
+        )
         return found
 
     def spoil_proposals(self) -> None:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from plimsoll.kube.errors import AnswerLost, Status, build_error
 from tests.effort import IS_LONG
-from tests.faults import CrashAfter
+from tests.faults import Answer5xx, CrashAfter, LoseAnswers
 from tests.kafka.controllers.operator_bench import API, OperatorBench
 from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import ADD, LIVE, REMOVE
 
@@ -180,20 +181,23 @@ def read_end(bench: SweptBench, *, is_whole: bool) -> End:
     )
 
 
-def play(story: Story, fault: Fault | None = None) -> tuple[End, int]:
+def play(story: Story, fault: Fault | None = None, *, faulty: tuple[str, ...] = ()) -> tuple[End, int]:
     with SweptBench() as bench:
         bench.make_cluster(partitions=20)
         if fault is not None:
             bench.fault = fault
+            bench.faulty = set(faulty) or bench.faulty
             bench.start_operator()
         story(bench)
         return read_end(bench, is_whole=story in WHOLE), len(bench.executions)
 
 
-def count_calls(story: Story) -> int:
+def list_numbers(story: Story, *, faulty: tuple[str, ...] = ()) -> tuple[int, list[int]]:
+    """How many calls a story makes, and after which of them it is struck."""
     counting = CrashAfter(1_000_000)
-    play(story, counting)
-    return counting.completed
+    play(story, counting, faulty=faulty)
+    calls = counting.completed
+    return calls, list(range(1, calls + 1)) if IS_LONG else sorted({1 + index * calls // RUNS for index in range(RUNS)})
 
 
 SWEPT = [pytest.param(story, id=story.__name__, marks=[] if story is add else [pytest.mark.slow]) for story in STORIES]
@@ -204,12 +208,31 @@ def test_k22_after_a_crash_at_any_call_the_end_is_the_same(story: Story, capsys:
     expected, most = play(story)
     if story is withdraw:
         most += 1  # If the removal came further before it was withdrawn, there is more to bring back.
-    calls = count_calls(story)
-    numbers = range(1, calls + 1) if IS_LONG else sorted({1 + index * calls // RUNS for index in range(RUNS)})
+    calls, numbers = list_numbers(story)
     for number in numbers:
         crash = CrashAfter(number)
         end, executions = play(story, crash)
         assert end == expected, f"after call {number}, {crash.struck}"
         assert executions <= most, f"after call {number}, {crash.struck}"
     with capsys.disabled():
-        sys.stdout.write(f"\n{story.__name__}: {len(list(numbers))} of {calls} crash points\n")
+        sys.stdout.write(f"\n{story.__name__}: {len(numbers)} of {calls} crash points\n")
+
+
+ERRORS: dict[str, Callable[[int], Fault]] = {
+    "lost answer": lambda number: LoseAnswers(number, error=lambda: AnswerLost("the answer was lost")),
+    "5xx": lambda number: Answer5xx(
+        number, error=lambda status: build_error(Status(code=status, reason="InternalError"))
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_k22_after_a_failed_call_to_kubernetes_the_end_is_the_same(story: Story, error: str):
+    expected, _ = play(story)
+    _, numbers = list_numbers(story, faulty=("kubernetes",))
+    for number in numbers if IS_LONG else numbers[::2]:
+        fault = ERRORS[error](number)
+        end, _ = play(story, fault, faulty=("kubernetes",))
+        assert end == expected, f"{error} of call {number}, {fault.struck}"
