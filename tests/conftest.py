@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 END_TO_END = Path(__file__).parent / "e2e"
-WAITING_FILES = frozenset({"test_tidb_and_node_scaling.py", "test_fresh_clone.py"})
+WAITING_FILES = frozenset(
+    {
+        "test_tidb_and_node_scaling.py",
+        "test_documented_tidb.py",
+        "test_fresh_clone.py",
+        "test_false_clocks_and_leases.py",
+    }
+)
 """Files whose tests wait for minutes of real time: they begin first, so that others use the machine meanwhile."""
 FEW_EXAMPLES = 60
 """A property with more examples than this tries a quarter of the rest in short runs."""
