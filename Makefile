@@ -68,7 +68,8 @@ test-e2e: $(VENV)/.dev
 	@$(PYTEST) tests/e2e -m serial
 
 test-long: $(VENV)/.dev
-	@PLIMSOLL_TEST_LONG=1 $(PYTEST) -n 2 --dist loadfile -m 'not serial'
+	@PLIMSOLL_TEST_LONG=1 $(PYTEST) -n 2 --dist loadfile --ignore=tests/e2e/kafka -m 'not serial'
+	@PLIMSOLL_TEST_LONG=1 $(PYTEST) tests/e2e/kafka -m 'not serial'
 	@PLIMSOLL_TEST_LONG=1 $(PYTEST) tests/e2e -m serial
 
 bench: $(VENV)/.dev

@@ -1,6 +1,7 @@
-"""The fixture `reviewed`: compares sentences of Plimsoll with those in `sentences.json`.
+"""Compares sentences of Plimsoll with those in `sentences.json`, the one file of their wording.
 
-A test asserts codes and facts itself and passes the sentence to `reviewed`, so that a rewording changes one file only.
+A test asserts codes and facts itself and passes the sentence to the fixture `reviewed`, so that a rewording changes one
+file only. The tests beside this module collect the sentences of whole subsystems and pass them to `check_subsystem`.
 With `PLIMSOLL_UPDATE_GOLDEN=1` the file is rewritten; run such tests without `-n` and review the difference.
 """
 
@@ -8,12 +9,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 GOLDEN: Final = Path(__file__).parent / "sentences.json"
 BY_TEST: Final = "by test"
-"""The part of the file that holds sentences by the name of their test; the other parts hold them by place and code."""
+"""The part that holds sentences by the name of their test; the parts of subsystems hold them by place and code."""
+SUBSYSTEMS: Final = ("kafka", "nodes")
+NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+
+Sentence = tuple[str, str, str]
+"""Where it appears, its reason code, the sentence."""
 
 
 class ReviewedSentences:
@@ -43,6 +53,18 @@ class ReviewedSentences:
     def _read(self) -> list[str]:
         found: list[str] = read_golden().get(BY_TEST, {}).get(self._test, [])
         return found
+
+
+def check_subsystem(subsystem: str, sentences: Iterable[Sentence]) -> None:
+    """Compare all sentences of a subsystem, with numbers replaced by `#`, or write them."""
+    assert subsystem in SUBSYSTEMS
+    found: dict[str, dict[str, set[str]]] = {}
+    for place, code, sentence in sentences:
+        found.setdefault(place, {}).setdefault(code, set()).add(NUMBER.sub("#", sentence))
+    ordered = {place: {code: sorted(found[place][code]) for code in sorted(found[place])} for place in found}
+    if is_updating():
+        write_golden(read_golden() | {subsystem: ordered})
+    assert ordered == read_golden().get(subsystem), "see tests/golden/sentences.json"
 
 
 def is_updating() -> bool:

@@ -1,4 +1,4 @@
-"""The wording of Kafka's sentences, in a golden file of its own: it needs no scenarios, so it is fast.
+"""The wording of Kafka's sentences. It needs no scenarios, so it is fast.
 
 Every reason of the executor, and the refusals and held replicas of the analyzer, with numbers replaced by `#`. After a
 deliberate rewording run the test with `PLIMSOLL_UPDATE_GOLDEN=1` and review the difference.
@@ -7,10 +7,6 @@ deliberate rewording run the test with `PLIMSOLL_UPDATE_GOLDEN=1` and review the
 from __future__ import annotations
 
 import inspect
-import json
-import os
-import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kafka.executor import reasons
@@ -20,6 +16,7 @@ from plimsoll.kafka.model.requests import BrokerLogDir, Mode, RebalanceRequest
 from plimsoll.kafka.model.settings import AnalyzerSettings
 from plimsoll.kafka.planning.optimizer import optimize
 from plimsoll.kafka.reporting.journal_plans import build_plan
+from tests.golden.reviewed_sentences import check_subsystem
 from tests.kafka.planning.clusters import GB, build_cluster, describe_broker, describe_partition, describe_topic
 from tests.nodes.planning.builders import NOON
 
@@ -29,8 +26,6 @@ if TYPE_CHECKING:
     from plimsoll.core.plans import Reason
     from plimsoll.kafka.model.cluster import ClusterModel
 
-GOLDEN = Path(__file__).parent / "kafka_sentences.json"
-NUMBER = re.compile(r"\d+(?:\.\d+)?")
 KEYS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
 ARGUMENTS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "explain_foreign": [((KEYS,), {})],
@@ -53,22 +48,13 @@ ARGUMENTS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
 
 
 def test_kafka_sentences_are_as_reviewed():
-    found = _collect([*_list_executor_reasons(), *_list_planning_reasons()])
-    if os.environ.get("PLIMSOLL_UPDATE_GOLDEN"):
-        GOLDEN.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
-    assert found == json.loads(GOLDEN.read_text())
+    reasons_by_place = [*_list_executor_reasons(), *_list_planning_reasons()]
+    check_subsystem("kafka", ((place, reason.code, str(reason)) for place, reason in reasons_by_place))
 
 
 def test_every_reason_of_the_executor_is_reviewed():
     names = {name for name, _ in inspect.getmembers(reasons, inspect.isfunction) if name.startswith("explain_")}
     assert set(ARGUMENTS) == names
-
-
-def _collect(sentences: list[tuple[str, Reason]]) -> dict[str, dict[str, list[str]]]:
-    found: dict[str, dict[str, set[str]]] = {}
-    for place, reason in sentences:
-        found.setdefault(place, {}).setdefault(reason.code, set()).add(NUMBER.sub("#", str(reason)))
-    return {place: {code: sorted(found[place][code]) for code in sorted(found[place])} for place in sorted(found)}
 
 
 def _list_executor_reasons() -> Iterator[tuple[str, Reason]]:

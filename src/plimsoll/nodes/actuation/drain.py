@@ -1,4 +1,4 @@
-"""Drains one node: checks that its pods may be evicted, evicts them tier by tier, and waits until they are gone.
+"""Eviction of the pods of one node, tier by tier, until they are gone, after a check that all of them may be evicted.
 
 The check uses the planner's drain rules on the pods that are on the node now, because between plan and taint a pod may
 have been scheduled that must not be moved. Pods are evicted through the Eviction API only, so PodDisruptionBudgets

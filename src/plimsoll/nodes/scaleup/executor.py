@@ -1,4 +1,4 @@
-"""Executes scale-up plans: creates node groups and increases sizes. Nothing is requested twice.
+"""Executes scale-up plans: node-group creation and increases of sizes. Nothing is requested twice.
 
 A group's size is read just before it is changed, and the call names the size that it starts from, so an outdated plan
 changes nothing. A new group is created first, checked, and scaled up only if its nodes are what the plan assumed

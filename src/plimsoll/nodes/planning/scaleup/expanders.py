@@ -146,7 +146,7 @@ FILTERS: Final[Mapping[str, Callable[[Sequence[ExpanderOption], ExpanderContext]
 
 
 def compute_price_score(option: ExpanderOption, *, cluster_nodes: int) -> float:
-    """nodes.md 6.7: unfit' x (C + S) / (T + S), doubled for a group that does not exist yet; the lowest wins."""
+    """Compute unfit' x (C + S) / (T + S), doubled for a new group; the lowest wins (docs/design/nodes.md 6.7)."""
     cost = option.scale_up_option.price_per_hour * option.nodes
     small_pod = estimate_price(ResourceVector({CPU: 500, MEMORY: 500 * MIB}))
     score = (
