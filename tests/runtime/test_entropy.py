@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.runtime.entropy import SUFFIX_ALPHABET, SeededEntropy, SystemEntropy
+from plimsoll.core.names import SAFE_ALPHABET
+from plimsoll.runtime.entropy import SeededEntropy, SystemEntropy
 
 BOTH = pytest.mark.parametrize("entropy", [SystemEntropy(), SeededEntropy(1)], ids=["system", "seeded"])
 
@@ -38,9 +39,9 @@ def test_uids_are_version_4_uuids(entropy: SystemEntropy | SeededEntropy):
 
 @BOTH
 def test_suffixes_use_the_alphabet_of_kubernetes(entropy: SystemEntropy | SeededEntropy):
-    assert SUFFIX_ALPHABET == "bcdfghjklmnpqrstvwxz2456789"
-    assert re.fullmatch(f"[{SUFFIX_ALPHABET}]{{5}}", entropy.generate_suffix())
-    assert set(entropy.generate_suffix(5_000)) == set(SUFFIX_ALPHABET)
+    assert SAFE_ALPHABET == "bcdfghjklmnpqrstvwxz2456789"
+    assert re.fullmatch(f"[{SAFE_ALPHABET}]{{5}}", entropy.generate_suffix())
+    assert set(entropy.generate_suffix(5_000)) == set(SAFE_ALPHABET)
     assert entropy.generate_suffix(0) == ""
 
 

@@ -12,7 +12,7 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.errors import AnswerLost, NotAllowed
 from plimsoll.kube.transport import Response
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
-from plimsoll.tidb.reconciler import FailedReconcile
+from plimsoll.operator.reconcile_all import FailedReconcile
 from tests.faults import CrashAfter, Crashed
 from tests.tidb.autoscaled_clusters import (
     AUTO,

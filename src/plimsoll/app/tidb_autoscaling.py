@@ -10,11 +10,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from plimsoll.core.durations import format_duration
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kube.leases import LeaseSettings
 from plimsoll.kube.requests.options import ClientSettings
-from plimsoll.operator.pages import OperatorPages
 from plimsoll.operator.process import ControllerProcess, ProcessSettings
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.supervisor import Service
@@ -23,13 +21,11 @@ from plimsoll.tidb.external.recommender import LARGEST_ANSWER_BYTES
 from plimsoll.tidb.reporting.metrics import ReconcileMetrics
 from plimsoll.tidb.settings import LEASE, NAME
 from plimsoll.web.client import AiohttpClient, PinnedHttpClient
-from plimsoll.web.responses import build_text_response
 
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from starlette.responses import Response
     from starlette.types import ASGIApp
 
     from plimsoll.core.clock import Clock
@@ -39,9 +35,9 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.kube.transport import Guard
+    from plimsoll.operator.reconcile_all import FailedReconcile
     from plimsoll.tidb.controller import TidbController
     from plimsoll.tidb.model.reconcile_result import ReconcileResult
-    from plimsoll.tidb.reconciler import FailedReconcile
     from plimsoll.tidb.settings import TidbSettings
     from plimsoll.web.bearer_token import BearerToken
 
@@ -147,24 +143,14 @@ class TidbAutoscalerProcess:
         recorder = self._process.make_recorder(self.client)
         parts = self._build_parts(client, recorder=recorder, informers=informers)
         controller = parts.build_controller(self._entropy)
-        self._process.metrics.add_controller(controller.controller)
         return TidbProgram(
             parts=parts,
             controller=controller,
             informers=informers,
             recorder=recorder,
             journal=self._journal,
-            pages=OperatorPages(
-                metrics=(self._metrics.format_exposition, self._process.metrics.expose),
-                health={"/healthz": lambda: self._show_health(controller)},
-            ),
+            pages=self._process.make_pages([controller.controller], self._metrics.format_exposition),
         )
-
-    def _show_health(self, controller: TidbController) -> Response:
-        """The role of the process, and how long the longest reconcile has been under way."""
-        queue = controller.controller.status.queue
-        work = f"a reconcile is under way ({format_duration(round(queue.longest_work_s))})" if queue.working else ""
-        return build_text_response("\n".join(line for line in ("ok", self._process.describe_role(), work) if line))
 
     def _build_parts(
         self, client: Client, *, recorder: EventRecorder, informers: SharedInformerFactory | None = None

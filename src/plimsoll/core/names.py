@@ -1,4 +1,4 @@
-"""The syntax of names, label keys and label values, with the error messages of Kubernetes.
+"""The syntax of names, label keys and label values, with the error messages of Kubernetes; generated names.
 
 A rule is a function from text to all its problems (empty: valid); they become the details of field errors and of
 selector errors. Every rule makes one pass over the text: hostile clients send values of many megabytes. Lengths are
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 LONGEST_LABEL: Final = 63
 LONGEST_SUBDOMAIN: Final = 253
+
+SAFE_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""The characters of generated names (apimachinery, `pkg/util/rand`): no vowels and no look-alikes."""
 
 _QUALIFIED: Final = re.compile(r"[-A-Za-z0-9_.]+")
 _DNS_LABEL: Final = re.compile(r"[-a-z0-9]+")
@@ -137,6 +140,11 @@ def build_prefix_rule(rule: NameRule) -> NameRule:
         return rule(f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name)
 
     return find_problems
+
+
+def encode_safe_string(text: str) -> str:
+    """Letters and digits of which no word can be made, one for each character (Kubernetes' `SafeEncodeString`)."""
+    return "".join(SAFE_ALPHABET[ord(character) % len(SAFE_ALPHABET)] for character in text)
 
 
 def count_bytes(text: str) -> int:

@@ -11,13 +11,14 @@ from plimsoll.kafka.diagnosis import (
     check_strimzi_operator,
 )
 from plimsoll.kafka.settings import LAST_PLANS_MAP, LEASE
-from plimsoll.kube.diagnosis.permissions import Permission, Scope
+from plimsoll.kube.diagnosis.permissions import Scope
 from plimsoll.kube.diagnosis.requirements import (
     FROM_PLIMSOLL,
     READ,
     CustomResource,
     Requirements,
     RivalCheck,
+    declare_config_map_permissions,
     declare_event_permission,
     declare_lease_permissions,
     declare_permissions,
@@ -74,29 +75,7 @@ KAFKA: Final = Requirements(
         *declare_permissions(
             "apps", ("deployments", ("list",), "to find out whether Strimzi's operator runs"), scope=Scope.WATCHED
         ),
-        Permission(
-            group="",
-            resource="configmaps",
-            verbs=("get",),
-            names=("plimsoll",),
-            scope=Scope.OWN_NAMESPACE,
-            why="to read whether it is paused",
-        ),
-        Permission(
-            group="",
-            resource="configmaps",
-            verbs=("create",),
-            scope=Scope.OWN_NAMESPACE,
-            why="to create the object with the last plans",
-        ),
-        Permission(
-            group="",
-            resource="configmaps",
-            verbs=("get", "patch"),
-            names=(LAST_PLANS_MAP,),
-            scope=Scope.OWN_NAMESPACE,
-            why="to keep the last plans (plimsoll why) across restarts",
-        ),
+        *declare_config_map_permissions(LAST_PLANS_MAP),
         *declare_lease_permissions(LEASE),
         declare_event_permission(Scope.WATCHED),
     ),

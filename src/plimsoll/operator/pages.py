@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
 from starlette.responses import Response
 from starlette.routing import Route, Router
 
+from plimsoll.core.durations import format_duration
 from plimsoll.web.responses import PROMETHEUS_TEXT, PageResponse, build_text_response
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from plimsoll.core.clock import Clock
+    from plimsoll.kube.controller.controller import Controller
     from plimsoll.operator.debug_access import DebugGuard
     from plimsoll.operator.health import Health
     from plimsoll.operator.profiler import Profiler
@@ -91,6 +93,18 @@ def check_health(health: Health, clock: Clock, describe_role: Callable[[], str])
         if problem:
             return build_text_response("\n".join([f"Error: {problem}", *current]), HTTPStatus.INTERNAL_SERVER_ERROR)
         return build_text_response("\n".join(["OK", *current]))
+
+    return respond
+
+
+def show_work(controllers: Sequence[Controller[Any]], describe_role: Callable[[], str]) -> Callable[[], Response]:
+    """A health page: the role of the process, and how long the longest reconcile has been under way."""
+
+    def respond() -> Response:
+        queues = [controller.status.queue for controller in controllers]
+        longest_s = max((queue.longest_work_s for queue in queues if queue.working), default=None)
+        work = "" if longest_s is None else f"a reconcile is under way ({format_duration(round(longest_s))})"
+        return build_text_response("\n".join(line for line in ("ok", describe_role(), work) if line))
 
     return respond
 

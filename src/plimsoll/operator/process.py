@@ -19,20 +19,23 @@ from plimsoll.kube.recorder import EventRecorder
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.operator.metrics import ControllerMetrics
+from plimsoll.operator.pages import OperatorPages, show_work
 from plimsoll.operator.program import describe_role, run_program
 from plimsoll.web.serving import check_address, serve_in_background
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
     from contextlib import AbstractAsyncContextManager
     from typing import Any
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.access import Access
+    from plimsoll.kube.controller.controller import Controller
     from plimsoll.kube.leases import LeaseSettings
     from plimsoll.kube.requests.options import ClientSettings
     from plimsoll.kube.transport import Guard, Transport
+    from plimsoll.operator.pages import Exposition
     from plimsoll.operator.program import Program
 
 T = TypeVar("T")
@@ -119,6 +122,14 @@ class ControllerProcess:
         recorder = EventRecorder(client, source, clock=self._clock, entropy=self._entropy)
         self.metrics.add_recorder(recorder)
         return recorder
+
+    def make_pages(self, controllers: Sequence[Controller[Any]], exposition: Exposition) -> OperatorPages:
+        """The pages of a process of controllers: `/metrics` with their own exposition first, and `/healthz`."""
+        for controller in controllers:
+            self.metrics.add_controller(controller)
+        return OperatorPages(
+            metrics=(exposition, self.metrics.expose), health={"/healthz": show_work(controllers, self.describe_role)}
+        )
 
     def describe_role(self) -> str:
         """Whether this process leads, for its health page."""

@@ -6,22 +6,30 @@ writes nothing into the cluster, where another controller may act, but it writes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
+from msgspec.structs import replace
 
+from plimsoll.core.plans import encode
+from plimsoll.journal.entries import Entry
 from plimsoll.journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Callable, Sequence
 
-    from plimsoll.journal.entries import Entry
+    from plimsoll.core.plans import Outcome, Plan
     from plimsoll.journal.last_plans_config_map import LastPlansWriter
     from plimsoll.journal.ports import Journal
+
+    BuildPlan = Callable[[int], tuple[Plan, tuple[Outcome, ...]]]
+    """Builds a plan and its outcomes; the parameter is the number of the entry."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _MAX_SUBJECTS: Final = 10_000
+_NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class News:
@@ -73,3 +81,39 @@ class PlanRecords:
         """A clean exit: writes the last plans that wait."""
         if self._last_plans is not None and not dry_run:
             await self._last_plans.write(namespace)
+
+
+class ReconcileReporter:
+    """The base of reporters of reconciles. A part that is None is not reported. `namespace` holds the last plans."""
+
+    def __init__(
+        self, *, journal: Journal | None = None, last_plans: LastPlansWriter | None = None, namespace: str = ""
+    ) -> None:
+        self._records = PlanRecords(journal, last_plans)
+        self._namespace = namespace
+        self._log_news = News()
+        self._plan_news = News()
+        self._number = 0
+
+    async def close(self) -> None:
+        """A clean exit: writes the last plans that wait."""
+        await self._records.flush(namespace=self._namespace)
+
+    def log_once(self, event: str, subject: str, sentences: Sequence[str], **facts: Any) -> None:
+        """Logs sentences about a subject; repeated ones are logged for debugging only."""
+        log_event = log.info if self._log_news.is_news(subject, tuple(sentences)) else log.debug
+        for sentence in sentences:
+            log_event(event, **facts, summary=sentence)
+
+    async def record_plan(self, subject: str, build: BuildPlan, *, at: datetime, dry_run: bool) -> None:
+        """Writes the plan to the journal and keeps it as the last plan, unless it equals the subject's previous one."""
+        if not self._records.is_wanted(dry_run=dry_run):
+            return
+        self._number += 1
+        plan, outcomes = build(self._number)
+        news = encode(replace(plan, snapshot=0, at=_NO_TIME)) + b"".join(map(encode, outcomes))
+        if not (plan.actions or plan.not_done) or not self._plan_news.is_news(subject, news):
+            await self._records.skip(namespace=self._namespace, at=at, dry_run=dry_run)
+            return
+        entry = Entry(number=self._number, plan=plan, outcomes=outcomes)
+        await self._records.write(entry, namespace=self._namespace, dry_run=dry_run)

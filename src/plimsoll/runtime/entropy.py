@@ -13,11 +13,10 @@ import random
 import secrets
 import uuid
 
-# Kubernetes' alphabet for generateName (apimachinery, pkg/util/rand).
-SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+from plimsoll.core.names import SAFE_ALPHABET
 
 _BLOCK_BYTES = 64
-_FAIR_BYTES = 256 // len(SUFFIX_ALPHABET) * len(SUFFIX_ALPHABET)
+_FAIR_BYTES = 256 // len(SAFE_ALPHABET) * len(SAFE_ALPHABET)
 
 
 class SystemEntropy:
@@ -30,7 +29,7 @@ class SystemEntropy:
         return str(uuid.uuid4())
 
     def generate_suffix(self, length: int = 5) -> str:
-        return "".join(self._random.choices(SUFFIX_ALPHABET, k=length))
+        return "".join(self._random.choices(SAFE_ALPHABET, k=length))
 
     def draw_uniform(self, low: float, high: float) -> float:
         return self._random.uniform(low, high)
@@ -67,7 +66,7 @@ class SeededEntropy:
         while missing := length - len(letters):
             # Bytes beyond the last whole alphabet would make its first letters more likely.
             fair = [byte for byte in self._draw(missing) if byte < _FAIR_BYTES]
-            letters += "".join([SUFFIX_ALPHABET[byte % len(SUFFIX_ALPHABET)] for byte in fair])
+            letters += "".join([SAFE_ALPHABET[byte % len(SAFE_ALPHABET)] for byte in fair])
         return letters
 
     def draw_uniform(self, low: float, high: float) -> float:

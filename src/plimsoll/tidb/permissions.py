@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from plimsoll.kube.diagnosis.permissions import Permission, Scope
+from plimsoll.kube.diagnosis.permissions import Scope
 from plimsoll.kube.diagnosis.requirements import (
     FROM_PLIMSOLL,
     OWN,
@@ -12,6 +12,7 @@ from plimsoll.kube.diagnosis.requirements import (
     WATCH,
     CustomResource,
     Requirements,
+    declare_config_map_permissions,
     declare_event_permission,
     declare_lease_permissions,
     declare_permissions,
@@ -75,28 +76,10 @@ TIDB: Final = Requirements(
             ("endpointslices", ("list", "create", "patch", "delete"), "to route clients to added instances"),
             scope=Scope.WATCHED,
         ),
-        Permission(
-            group="",
-            resource="configmaps",
-            verbs=("get",),
-            names=("plimsoll", "cluster-autoscaler-status"),
-            scope=Scope.OWN_NAMESPACE,
+        *declare_config_map_permissions(
+            LAST_PLANS_MAP,
+            read=("plimsoll", "cluster-autoscaler-status"),
             why="to read whether it is paused, and which nodes may still be added",
-        ),
-        Permission(
-            group="",
-            resource="configmaps",
-            verbs=("create",),
-            scope=Scope.OWN_NAMESPACE,
-            why="to create the object with the last plans",
-        ),
-        Permission(
-            group="",
-            resource="configmaps",
-            verbs=("get", "patch"),
-            names=(LAST_PLANS_MAP,),
-            scope=Scope.OWN_NAMESPACE,
-            why="to keep the last plans (plimsoll why) across restarts",
         ),
         *declare_lease_permissions("plimsoll-tidb"),
         declare_event_permission(Scope.WATCHED),

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 import structlog
 from msgspec.structs import replace
 
-from plimsoll.core.errors import PlimsollError
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.objects.api.tidb import TIDB_GROUP, TIDB_VERSION
 from plimsoll.operator.pause import ActionGuard, pause_in, read_pause
+from plimsoll.operator.reconcile_all import FailedReconcile, reconcile_all
 from plimsoll.tidb.actuation.deletion import BaseState, DrainFirst, Finalization, Released
 from plimsoll.tidb.component_reconciler import ComponentContext, ComponentReconciler
 from plimsoll.tidb.model.components import Component
@@ -58,15 +58,6 @@ class ReconcilerDependencies:
     settings: TidbSettings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedReconcile:
-    """An autoscaler that could not be reconciled to the end."""
-
-    namespace: str
-    name: str
-    error: PlimsollError
-
-
 class TidbReconciler:
     """Reconciles all autoscalers of a cluster, one at a time."""
 
@@ -78,24 +69,12 @@ class TidbReconciler:
     async def run_all(self) -> tuple[ReconcileResult | FailedReconcile, ...]:
         """Reconcile every autoscaler. A failure of one does not stop the others."""
         listed = await self._observer.list_all()
-        found: list[ReconcileResult | FailedReconcile] = []
         readable = [(raw.metadata.namespace, raw.metadata.name) for raw in listed.scalers]
-        for namespace, name in sorted((*readable, *listed.unreadable)):
-            try:
-                result = await self.run(namespace, name, others=listed.scalers)
-            except PlimsollError as error:
-                log.warning("reconcile.failed", namespace=namespace, name=name, problem=str(error))
-                found.append(FailedReconcile(namespace=namespace, name=name, error=error))
-                continue
-            except Exception as error:
-                # A value that no check foresaw stops this autoscaler and no other.
-                log.exception("reconcile.crashed", namespace=namespace, name=name)
-                problem = PlimsollError(f"unexpected {type(error).__name__}: {error}")
-                found.append(FailedReconcile(namespace=namespace, name=name, error=problem))
-                continue
-            if result is not None:
-                found.append(result)
-        return tuple(found)
+
+        async def reconcile(namespace: str, name: str) -> ReconcileResult | None:
+            return await self.run(namespace, name, others=listed.scalers)
+
+        return await reconcile_all((*readable, *listed.unreadable), reconcile, what="reconcile")
 
     async def run(
         self, namespace: str, name: str, *, others: Collection[Scaler] | None = None

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Self
 from plimsoll.journal.entries import Query
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kafka.controllers.rebalance_reconciler import (
-    FailedRebalance,
     RebalanceDependencies,
     RebalanceReconciler,
 )
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.reporting.rebalance_reporter import RebalanceResult
     from plimsoll.kube.transport import Request, Response, Transport
     from plimsoll.objects.api.kafka import Kafka
+    from plimsoll.operator.reconcile_all import FailedReconcile
 
 Json = dict[str, Any]
 
@@ -248,7 +248,7 @@ class RebalanceCluster(ApiServerHarness):
         self.cruise_control = ScriptedCruiseControl(self.run.clock)
         self.journal = MemoryJournal()
         self.writes: list[tuple[str, str]] = []
-        self.results: tuple[RebalanceResult | FailedRebalance, ...] = ()
+        self.results: tuple[RebalanceResult | FailedReconcile, ...] = ()
         self.through = through
         self.wraps_cruise_control = True
         self.controls: CruiseControls | None = None
@@ -348,7 +348,7 @@ class RebalanceCluster(ApiServerHarness):
         self.writes = transport.writes
         return result
 
-    async def _run_all(self, transport: RecordingTransport) -> tuple[RebalanceResult | FailedRebalance, ...]:
+    async def _run_all(self, transport: RecordingTransport) -> tuple[RebalanceResult | FailedReconcile, ...]:
         clock = self.run.clock
         events = self._build_client(EmbeddedTransport(self.application, token=ADMIN))
         source = EventSource(component="plimsoll-kafka")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from plimsoll.kafka.controllers.rebalance_reconciler import FailedRebalance
 from plimsoll.kafka.model.rebalances import RebalanceRefused, TransientReason
 from plimsoll.kube.errors import AnswerLost
+from plimsoll.operator.reconcile_all import FailedReconcile
 from tests.faults import CrashAfter, LoseAnswers
 from tests.faults.crashes import Crashed
 from tests.kafka.controllers.rebalance_cluster import RebalanceCluster, ScriptedCruiseControl
@@ -62,7 +62,7 @@ class FaultyRebalanceCluster(RebalanceCluster):
         for _ in range(PASSES):
             self.reconcile()
             self.run.advance_by(10)
-            has_failed = any(isinstance(result, FailedRebalance) for result in self.results)
+            has_failed = any(isinstance(result, FailedReconcile) for result in self.results)
             if not self.writes and not has_failed and not self.has_crashed:
                 return
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.core.selectors import LabelSelector
-from plimsoll.kafka.controllers.rebalance_reconciler import FailedRebalance
 from plimsoll.kafka.model.rebalances import NotEnoughWindows, RebalanceRefused, TransientReason
 from plimsoll.operator.pause import ActionGuard
+from plimsoll.operator.reconcile_all import FailedReconcile
 from tests.kafka.controllers.rebalance_cluster import CONFIG_MAPS, KAFKA, RebalanceCluster
 from tests.kafka.controllers.test_rebalance_crashes import OPEN_DEFINITIONS
 
@@ -176,7 +176,7 @@ def test_an_object_that_cannot_be_decoded_fails_alone(world: RebalanceCluster):
     world.edit({"status": {"sessionId": 7}}, "bad", part="status")
     world.create("good")
     world.reconcile()
-    failed = [result for result in world.results if isinstance(result, FailedRebalance)]
+    failed = [result for result in world.results if isinstance(result, FailedReconcile)]
     assert [result.name for result in failed] == ["bad"]
     assert world.state("good") == "ProposalReady"
 

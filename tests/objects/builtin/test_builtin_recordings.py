@@ -56,7 +56,8 @@ def test_an_undecodable_object_gives_the_recorded_sentence(id_: str):
 def test_unknown_fields_give_the_recorded_sentence(id_: str):
     case = FIELDS[id_]
     verdict = check_create(case["body"])
-    assert case["response"]["message"].endswith(f": {verdict.strict_decoding_error}")
+    unknown = ", ".join(f'unknown field "{path}"' for path in verdict.unknown_fields)
+    assert case["response"]["message"].endswith(f": strict decoding error: {unknown}")
     assert verdict.is_good
 
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 import structlog
 
-from plimsoll.core.durations import format_duration
-from plimsoll.core.errors import PlimsollError
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kafka.brokers.access import KubernetesBrokers
 from plimsoll.kafka.builder import KafkaOperatorParts, OperatorDependencies
@@ -25,22 +23,19 @@ from plimsoll.kube.leases import LeaseSettings
 from plimsoll.kube.requests.options import ClientSettings, Selection
 from plimsoll.kube.secret_tls import ClusterSecrets
 from plimsoll.objects.api.kafka import Kafka
-from plimsoll.operator.pages import OperatorPages
 from plimsoll.operator.process import ControllerProcess, ProcessSettings
+from plimsoll.operator.reconcile_all import reconcile_all
 from plimsoll.runtime.supervisor import Service
 from plimsoll.web.client import AiohttpClient
-from plimsoll.web.responses import build_text_response
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from starlette.responses import Response
     from starlette.types import ASGIApp
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kafka.builder import KafkaOperatorControllers
-    from plimsoll.kafka.controllers.rebalance_reconciler import FailedRebalance
     from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
     from plimsoll.kafka.reporting.rebalance_reporter import RebalanceResult
     from plimsoll.kafka.settings import KafkaSettings
@@ -49,6 +44,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.kube.transport import Guard
+    from plimsoll.operator.reconcile_all import FailedReconcile
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -68,20 +64,11 @@ class KafkaOperatorSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailedCluster:
-    """A Kafka that could not be reconciled to the end."""
-
-    namespace: str
-    name: str
-    error: PlimsollError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReconciledOnce:
     """The results of one reconcile of every object."""
 
-    clusters: tuple[ClusterResult | FailedCluster, ...]
-    rebalances: tuple[RebalanceResult | FailedRebalance, ...]
+    clusters: tuple[ClusterResult | FailedReconcile, ...]
+    rebalances: tuple[RebalanceResult | FailedReconcile, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,21 +158,12 @@ class KafkaOperatorProcess:
         for rival in await find_rivals(self.client, settings.namespace):
             log.warning("rival.found", problem=str(rival))
 
-    async def _reconcile_clusters(self, parts: KafkaOperatorParts) -> tuple[ClusterResult | FailedCluster, ...]:
+    async def _reconcile_clusters(self, parts: KafkaOperatorParts) -> tuple[ClusterResult | FailedReconcile, ...]:
         """Reconcile every Kafka. A failure of one does not stop the others."""
         listed = await self.client.list(Kafka, Selection(namespace=self._settings.settings.namespace))
         names = [(kafka.metadata.namespace, kafka.metadata.name) for kafka in listed.items]
-        found: list[ClusterResult | FailedCluster] = []
-        for namespace, name in sorted((*names, *((bad.namespace, bad.name) for bad in listed.bad))):
-            try:
-                result = await parts.clusters.run(namespace, name)
-            except PlimsollError as error:
-                log.warning("cluster.failed", namespace=namespace, name=name, problem=str(error))
-                found.append(FailedCluster(namespace=namespace, name=name, error=error))
-                continue
-            if result is not None:
-                found.append(result)
-        return tuple(found)
+        unreadable = [(bad.namespace, bad.name) for bad in listed.bad]
+        return await reconcile_all((*names, *unreadable), parts.clusters.run, what="cluster")
 
     # ---- parts
 
@@ -195,26 +173,14 @@ class KafkaOperatorProcess:
         recorder = self._process.make_recorder(self.client)
         parts = self._build_parts(client, recorder=recorder, keeps_last_plans=True)
         controllers = parts.build_controllers(informers)
-        for controller in controllers.list_controllers():
-            self._process.metrics.add_controller(controller)
         return KafkaProgram(
             parts=parts,
             controllers=controllers,
             informers=informers,
             recorder=recorder,
             journal=self._journal,
-            pages=OperatorPages(
-                metrics=(controllers.reconciling.expose_metrics, self._process.metrics.expose),
-                health={"/healthz": lambda: self._show_health(controllers)},
-            ),
+            pages=self._process.make_pages(controllers.list_controllers(), controllers.reconciling.expose_metrics),
         )
-
-    def _show_health(self, controllers: KafkaOperatorControllers) -> Response:
-        """The role of the process, and how long the longest reconcile has been under way."""
-        queues = [controller.status.queue for controller in controllers.list_controllers()]
-        longest_s = max((queue.longest_work_s for queue in queues if queue.working), default=None)
-        work = "" if longest_s is None else f"a reconcile is under way ({format_duration(round(longest_s))})"
-        return build_text_response("\n".join(line for line in ("ok", self._process.describe_role(), work) if line))
 
     def _build_parts(self, client: Client, *, recorder: EventRecorder, keeps_last_plans: bool) -> KafkaOperatorParts:
         settings = self._settings.settings

@@ -177,17 +177,12 @@ def _run_once(chosen: KafkaOperatorSettings, output: Output) -> None:
 
 def _raise_failures(results: ReconciledOnce) -> None:
     """Raises if a reconcile failed, or if a cluster has a problem."""
-    from plimsoll.app.kafka.kafka_operator import FailedCluster
-    from plimsoll.kafka.controllers.rebalance_reconciler import FailedRebalance
+    from plimsoll.operator.reconcile_all import FailedReconcile
 
-    failed = [
-        result
-        for result in (*results.clusters, *results.rebalances)
-        if isinstance(result, FailedCluster | FailedRebalance)
-    ]
+    failed = [result for result in (*results.clusters, *results.rebalances) if isinstance(result, FailedReconcile)]
     if failed:
         raise build_failure(failed)
-    if any(result.problem is not None for result in results.clusters if not isinstance(result, FailedCluster)):
+    if any(result.problem is not None for result in results.clusters if not isinstance(result, FailedReconcile)):
         raise typer.Exit(1)
 
 
@@ -212,19 +207,18 @@ def _describe(results: ReconciledOnce) -> list[dict[str, Any]]:
     """The results as plain data: sentence, plan and outcomes."""
     import msgspec
 
-    from plimsoll.app.kafka.kafka_operator import FailedCluster
-    from plimsoll.kafka.controllers.rebalance_reconciler import FailedRebalance
     from plimsoll.kafka.reporting import cluster_reporter, rebalance_reporter
+    from plimsoll.operator.reconcile_all import FailedReconcile
 
     clusters = [
         (result.ref, cluster_reporter.build_sentence(result), cluster_reporter.build_journal_plan(result, number=0))
         for result in results.clusters
-        if not isinstance(result, FailedCluster)
+        if not isinstance(result, FailedReconcile)
     ]
     rebalances = [
         (result.ref, rebalance_reporter.build_sentence(result), rebalance_reporter.build_journal_plan(result, number=0))
         for result in results.rebalances
-        if not isinstance(result, FailedRebalance)
+        if not isinstance(result, FailedReconcile)
     ]
     return [
         {

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from plimsoll.app.tidb_autoscaling import TidbAutoscalingSettings
     from plimsoll.core.clock import Clock
+    from plimsoll.operator.reconcile_all import FailedReconcile
     from plimsoll.tidb.model.reconcile_result import ReconcileResult
-    from plimsoll.tidb.reconciler import FailedReconcile
     from plimsoll.tidb.settings import TidbSettings
 
 
@@ -244,8 +244,8 @@ def _run_once(chosen: TidbAutoscalingSettings, clock: Clock, output: Output) -> 
     import asyncio
 
     from plimsoll.app.tidb_autoscaling import TidbAutoscalerProcess
+    from plimsoll.operator.reconcile_all import FailedReconcile
     from plimsoll.runtime.entropy import SystemEntropy
-    from plimsoll.tidb.reconciler import FailedReconcile
 
     async def reconcile_once() -> tuple[ReconcileResult | FailedReconcile, ...]:
         async with TidbAutoscalerProcess(chosen, clock=clock, entropy=SystemEntropy()) as running:
@@ -285,7 +285,7 @@ def _run(chosen: TidbAutoscalingSettings, clock: Clock) -> None:
 
 def _print_results(results: Sequence[ReconcileResult | FailedReconcile], output: Output) -> None:
     from plimsoll.journal.rendering import remove_control_characters
-    from plimsoll.tidb.reconciler import FailedReconcile
+    from plimsoll.operator.reconcile_all import FailedReconcile
     from plimsoll.tidb.reporting.messages import build_sentences
 
     reported = [result for result in results if not isinstance(result, FailedReconcile)]

@@ -36,6 +36,7 @@ from plimsoll.kube.errors import Conflict, NotFound
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.kafka import Kafka, KafkaRebalance
 from plimsoll.operator.pause import ActionGuard, pause_in
+from plimsoll.operator.reconcile_all import FailedReconcile, reconcile_all
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -79,15 +80,6 @@ class RebalanceDependencies:
     """The pause of all controllers, and dry run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedRebalance:
-    """A rebalance that could not be reconciled to the end."""
-
-    namespace: str
-    name: str
-    error: PlimsollError
-
-
 class _Overtaken(PlimsollError):
     """The status was written by another process meanwhile: what was decided may be outdated."""
 
@@ -99,28 +91,12 @@ class RebalanceReconciler:
         self._dependencies = dependencies
         self._finalizer = Finalizer(dependencies.client, AUTO_REBALANCING_FINALIZER)
 
-    async def run_all(self) -> tuple[RebalanceResult | FailedRebalance, ...]:
+    async def run_all(self) -> tuple[RebalanceResult | FailedReconcile, ...]:
         """Reconcile every rebalance. A failure of one does not stop the others."""
         listed = await self._dependencies.client.list(KafkaRebalance, Selection(namespace=self._dependencies.namespace))
         names = [(rebalance.metadata.namespace, rebalance.metadata.name) for rebalance in listed.items]
         unreadable = [(bad.namespace, bad.name) for bad in listed.bad]
-        found: list[RebalanceResult | FailedRebalance] = []
-        for namespace, name in sorted((*names, *unreadable)):
-            try:
-                result = await self.run(namespace, name)
-            except PlimsollError as error:
-                log.warning("rebalance.failed", namespace=namespace, name=name, problem=str(error))
-                found.append(FailedRebalance(namespace=namespace, name=name, error=error))
-                continue
-            except Exception as error:
-                # A value that no check foresaw stops this rebalance and no other.
-                log.exception("rebalance.crashed", namespace=namespace, name=name)
-                problem = PlimsollError(f"unexpected {type(error).__name__}: {error}")
-                found.append(FailedRebalance(namespace=namespace, name=name, error=problem))
-                continue
-            if result is not None:
-                found.append(result)
-        return tuple(found)
+        return await reconcile_all((*names, *unreadable), self.run, what="rebalance")
 
     async def run(self, namespace: str, name: str) -> RebalanceResult | None:
         """Reconcile one rebalance; None: it is gone. Raises errors that end the reconcile."""

@@ -6,24 +6,20 @@ The status is written by the reconciler: it is part of the work. No failed repor
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import structlog
-from msgspec.structs import replace
-
-from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Ref, Result, encode
-from plimsoll.journal.entries import Entry
+from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Ref, Result
 from plimsoll.kafka.reporting.journal_plans import SUBSYSTEM
 from plimsoll.kafka.wire.names import build_auto_rebalance_name
 from plimsoll.kube.recorder.event_objects import EventType
 from plimsoll.objects.api.kafka import KAFKA_GROUP, STRIMZI_VERSION
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.operator.pause import DRY_RUN
-from plimsoll.operator.reporter import News, PlanRecords
+from plimsoll.operator.reporter import News, ReconcileReporter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from plimsoll.core.plans import Reason
     from plimsoll.journal.last_plans_config_map import LastPlansWriter
@@ -31,10 +27,6 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.auto_rebalance import AutoRebalanceAction, AutoRebalanceStep
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.objects.api.kafka import Kafka
-
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
-
-_NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +52,8 @@ class ClusterResult:
         return self.pause is not None and self.pause.code == DRY_RUN
 
 
-class ClusterReporter:
-    """A part that is None is not reported. `namespace` holds the last plans."""
+class ClusterReporter(ReconcileReporter):
+    """Reports reconciles of a Kafka. `recorder` None: no Events are recorded."""
 
     def __init__(
         self,
@@ -71,42 +63,25 @@ class ClusterReporter:
         last_plans: LastPlansWriter | None = None,
         namespace: str = "",
     ) -> None:
+        super().__init__(journal=journal, last_plans=last_plans, namespace=namespace)
         self._recorder = recorder
-        self._records = PlanRecords(journal, last_plans)
-        self._namespace = namespace
-        self._log_news = News()
-        self._plan_news = News()
         self._event_news = News()
-        self._number = 0
 
     async def report(self, result: ClusterResult) -> None:
-        sentence = build_sentence(result)
-        log_event = log.info if self._log_news.is_news(str(result.ref), sentence) else log.debug
-        log_event("cluster.reconciled", summary=sentence)
-        await self._journal_plan(result)
+        subject = str(result.ref)
+        self.log_once("cluster.reconciled", subject, (build_sentence(result),))
+        await self.record_plan(
+            subject,
+            lambda number: build_journal_plan(result, number=number),
+            at=result.at,
+            dry_run=result.is_dry_run,
+        )
         if self._recorder is None or result.is_dry_run:
             return
         for event_type, reason, message in list_events(result):
             is_action = event_type is EventType.NORMAL
-            if is_action or self._event_news.is_news(f"{result.ref} {reason}", message):
+            if is_action or self._event_news.is_news(f"{subject} {reason}", message):
                 self._recorder.record(build_reference(result.kafka), event_type, reason=reason, message=message)
-
-    async def close(self) -> None:
-        """A clean exit: writes the last plans that wait."""
-        await self._records.flush(namespace=self._namespace)
-
-    async def _journal_plan(self, result: ClusterResult) -> None:
-        """Write the plan to the journal and keep it as the last plan, unless it equals the previous one."""
-        if not self._records.is_wanted(dry_run=result.is_dry_run):
-            return
-        self._number += 1
-        plan, outcomes = build_journal_plan(result, number=self._number)
-        news = encode(replace(plan, snapshot=0, at=_NO_TIME)) + b"".join(map(encode, outcomes))
-        if not (plan.actions or plan.not_done) or not self._plan_news.is_news(str(result.ref), news):
-            await self._records.skip(namespace=self._namespace, at=result.at, dry_run=result.is_dry_run)
-            return
-        entry = Entry(number=self._number, plan=plan, outcomes=outcomes)
-        await self._records.write(entry, namespace=self._namespace, dry_run=result.is_dry_run)
 
 
 def build_reference(kafka: Kafka) -> ObjectReference:

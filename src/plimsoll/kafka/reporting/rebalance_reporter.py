@@ -6,14 +6,9 @@ The status is written by the reconciler: it is part of the work. No failed repor
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-import structlog
-from msgspec.structs import replace
-
-from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result, encode
-from plimsoll.journal.entries import Entry
+from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
 from plimsoll.kafka.model.rebalance_steps import CallKind
 from plimsoll.kafka.model.rebalances import RebalanceState
 from plimsoll.kafka.reporting.journal_plans import SUBSYSTEM
@@ -21,17 +16,16 @@ from plimsoll.kube.recorder.event_objects import EventType
 from plimsoll.objects.api.kafka import KAFKA_GROUP, STRIMZI_VERSION, KafkaRebalance
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.operator.pause import DRY_RUN
-from plimsoll.operator.reporter import News, PlanRecords
+from plimsoll.operator.reporter import ReconcileReporter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from plimsoll.journal.last_plans_config_map import LastPlansWriter
     from plimsoll.journal.ports import Journal
     from plimsoll.kafka.model.rebalance_steps import RebalanceCall, RebalanceOutcome
     from plimsoll.kube.recorder import EventRecorder
-
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 VERBS: Final = {
     CallKind.DRY_RUN: "request-proposal",
@@ -39,7 +33,6 @@ VERBS: Final = {
     CallKind.STOP: "stop-execution",
 }
 """The calls that change something at Cruise Control."""
-_NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +68,8 @@ class RebalanceResult:
         return self.pause is not None and self.pause.code == DRY_RUN
 
 
-class RebalanceReporter:
-    """A part that is None is not reported. `namespace` holds the last plans."""
+class RebalanceReporter(ReconcileReporter):
+    """Reports reconciles of a KafkaRebalance. `recorder` None: no Events are recorded."""
 
     def __init__(
         self,
@@ -86,43 +79,23 @@ class RebalanceReporter:
         last_plans: LastPlansWriter | None = None,
         namespace: str = "",
     ) -> None:
+        super().__init__(journal=journal, last_plans=last_plans, namespace=namespace)
         self._recorder = recorder
-        self._records = PlanRecords(journal, last_plans)
-        self._namespace = namespace
-        self._log_news = News()
-        self._plan_news = News()
-        self._number = 0
 
     async def report(self, result: RebalanceResult) -> None:
-        self._log(result)
-        await self._journal_plan(result)
-        if self._recorder is not None and not result.is_dry_run:
-            about = build_reference(result)
-            for event_type, reason, message in list_events(result):
-                self._recorder.record(about, event_type, reason=reason, message=message)
-
-    async def close(self) -> None:
-        """A clean exit: writes the last plans that wait."""
-        await self._records.flush(namespace=self._namespace)
-
-    def _log(self, result: RebalanceResult) -> None:
-        """Log the sentence; a repeated one is logged for debugging only."""
-        sentence = build_sentence(result)
-        log_event = log.info if self._log_news.is_news(str(result.ref), sentence) else log.debug
-        log_event("rebalance.done", summary=sentence)
-
-    async def _journal_plan(self, result: RebalanceResult) -> None:
-        """Write the plan to the journal and keep it as the last plan, unless it equals the previous one."""
-        if not self._records.is_wanted(dry_run=result.is_dry_run):
+        subject = str(result.ref)
+        self.log_once("rebalance.done", subject, (build_sentence(result),))
+        await self.record_plan(
+            subject,
+            lambda number: build_journal_plan(result, number=number),
+            at=result.at,
+            dry_run=result.is_dry_run,
+        )
+        if self._recorder is None or result.is_dry_run:
             return
-        self._number += 1
-        plan, outcomes = build_journal_plan(result, number=self._number)
-        news = encode(replace(plan, snapshot=0, at=_NO_TIME)) + b"".join(map(encode, outcomes))
-        if not (plan.actions or plan.not_done) or not self._plan_news.is_news(str(result.ref), news):
-            await self._records.skip(namespace=self._namespace, at=result.at, dry_run=result.is_dry_run)
-            return
-        entry = Entry(number=self._number, plan=plan, outcomes=outcomes)
-        await self._records.write(entry, namespace=self._namespace, dry_run=result.is_dry_run)
+        about = build_reference(result)
+        for event_type, reason, message in list_events(result):
+            self._recorder.record(about, event_type, reason=reason, message=message)
 
 
 def build_reference(result: RebalanceResult) -> ObjectReference:

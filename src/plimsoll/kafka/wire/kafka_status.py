@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.objects.api.meta import format_time
+from plimsoll.kube.conditions import find_unchanged, list_conditions, set_transition_time, to_json
+from plimsoll.objects.api.meta import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from plimsoll.core.plans import Reason
@@ -28,31 +29,21 @@ def build_conditions(
 ) -> list[dict[str, Any]]:
     """Ready, NotReady with its reason, or ReconciliationPaused; and the warnings."""
     if is_paused:
-        written = [{"type": PAUSED, "status": "True"}]
+        written = [Condition(type=PAUSED, status="True")]
     elif problem is None:
-        written = [{"type": READY, "status": "True"}]
+        written = [Condition(type=READY, status="True")]
     else:
-        written = [{"type": NOT_READY, "status": "True", "reason": problem.code, "message": str(problem)}]
+        written = [Condition(type=NOT_READY, status="True", reason=problem.code, message=str(problem))]
     messages: dict[tuple[str, str], None] = {}
     for warning in warnings:
         messages.setdefault((warning.code, str(warning)))
     written += [
-        {"type": WARNING, "status": "True", "reason": code, "message": message}
+        Condition(type=WARNING, status="True", reason=code, message=message)
         for code, message in list(messages)[:MOST_WARNINGS]
     ]
-    known = [condition for condition in before if isinstance(condition, dict)] if isinstance(before, list) else []
-    return [_set_time(condition, known, now) for condition in written]
-
-
-def _set_time(condition: dict[str, Any], known: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
-    for earlier in known:
-        time = earlier.get("lastTransitionTime")
-        if isinstance(time, str) and {**earlier, "lastTransitionTime": None} == {
-            **condition,
-            "lastTransitionTime": None,
-        }:
-            return {**condition, "lastTransitionTime": time}
-    return {**condition, "lastTransitionTime": format_time(now)}
+    known = list_conditions(before)
+    conditions = [to_json(condition, omits_empty=True) for condition in written]
+    return [set_transition_time(condition, find_unchanged(known, condition), now) for condition in conditions]
 
 
 def reduce_patch(status: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

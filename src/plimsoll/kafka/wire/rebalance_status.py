@@ -12,7 +12,8 @@ import msgspec
 
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.rebalances import RebalanceState
-from plimsoll.objects.api.meta import Condition, format_time
+from plimsoll.kube.conditions import find_unchanged, list_conditions, set_transition_time, to_json
+from plimsoll.objects.api.meta import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -88,14 +89,14 @@ def _replace_map(before: Any, after: Any) -> Any:
 
 def _build_conditions(before: Any, outcome: RebalanceOutcome, now: datetime) -> list[Json]:
     """The state first, then the warnings, then what others wrote. A time changes only with what it is about."""
-    known = [condition for condition in before if isinstance(condition, dict)] if isinstance(before, list) else []
+    known = list_conditions(before)
     others = [condition for condition in known if condition.get("type") not in _STATES | {WARNING}]
     state = _build_condition(outcome.state.value, outcome.reason, outcome.message)
     states = [condition for condition in known if condition.get("type") == outcome.state.value]
     warnings = [_build_condition(WARNING, reason.code, str(reason)) for reason in _drop_repeated(outcome.warnings)]
     return [
-        _set_time(state, states[0] if len(states) == 1 else None, now),
-        *(_set_time(warning, _find_same(known, warning), now) for warning in warnings),
+        set_transition_time(state, states[0] if len(states) == 1 else None, now),
+        *(set_transition_time(warning, find_unchanged(known, warning), now) for warning in warnings),
         *others,
     ]
 
@@ -105,23 +106,8 @@ def _drop_repeated(reasons: Iterable[Reason]) -> list[Reason]:
 
 
 def _build_condition(of_type: str, reason: str, message: str) -> Json:
-    condition = {"type": of_type, "status": "True"}
-    if reason:
-        condition["reason"] = reason
-    if message:
-        condition["message"] = message[:MAX_MESSAGE]
-    return condition
-
-
-def _set_time(condition: Json, before: Json | None, now: datetime) -> Json:
-    since = None if before is None else before.get("lastTransitionTime")
-    return {**condition, "lastTransitionTime": since or format_time(now)}
-
-
-def _find_same(known: Iterable[Json], condition: Json) -> Json | None:
-    return next(
-        (before for before in known if all(before.get(field) == value for field, value in condition.items())), None
-    )
+    condition = Condition(type=of_type, status="True", reason=reason, message=message[:MAX_MESSAGE])
+    return to_json(condition, omits_empty=True)
 
 
 def _build_result(body: Mapping[str, Any]) -> Json:

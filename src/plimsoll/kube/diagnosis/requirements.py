@@ -121,6 +121,23 @@ def declare_lease_permissions(
     return creating, holding
 
 
+def declare_config_map_permissions(
+    last_plans: str, *, read: tuple[str, ...] = ("plimsoll",), why: str = "to read whether it is paused"
+) -> tuple[Permission, Permission, Permission]:
+    """Permissions for ConfigMaps of the own namespace: those to `read`, and the one with the last plans."""
+    reading = Permission(
+        group="", resource="configmaps", verbs=("get",), names=read, scope=Scope.OWN_NAMESPACE, why=why
+    )
+    creating = replace(reading, verbs=("create",), names=(), why="to create the object with the last plans")
+    keeping = replace(
+        reading,
+        verbs=("get", "patch"),
+        names=(last_plans,),
+        why="to keep the last plans (plimsoll why) across restarts",
+    )
+    return reading, creating, keeping
+
+
 def declare_permissions(
     group: str, *rows: tuple[str, tuple[str, ...], str], scope: Scope = Scope.EVERYWHERE
 ) -> list[Permission]:

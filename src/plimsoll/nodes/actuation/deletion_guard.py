@@ -26,7 +26,7 @@ from plimsoll.kube.errors import ApiCallFailed, NotFound
 from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 from plimsoll.nodes.model.taints import BEING_DELETED
 from plimsoll.nodes.planning.scaledown.drainability import is_overdue
-from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.nodes import Node, is_node_ready
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,7 +173,7 @@ class DeletionGuard:
         for node in listed.items:
             taints = [{"key": taint.key} for taint in node.spec.taints]
             for provider_id in _get_provider_ids(node):
-                found[provider_id].append(_as_json(node.metadata.name, taints, ready=_is_condition_true(node)))
+                found[provider_id].append(_as_json(node.metadata.name, taints, ready=is_node_ready(node)))
         for bad in listed.bad:
             if bad.provider_id:
                 found[bad.provider_id].append(_as_json(bad.name, [], ready=False))
@@ -196,10 +196,6 @@ def _parse(answer: bytes) -> dict[str, Any]:
 def _as_json(name: str, taints: list[dict[str, str]], *, ready: bool) -> dict[str, Any]:
     conditions = [{"type": "Ready", "status": "True"}] if ready else []
     return {"metadata": {"name": name}, "spec": {"taints": taints}, "status": {"conditions": conditions}}
-
-
-def _is_condition_true(node: Node) -> bool:
-    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
 
 
 def _format_name(node: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from plimsoll.kube.informer.reflector.list_verifier import is_small_loss
 from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.model.taints import BEING_DELETED
+from plimsoll.objects.api.nodes import is_node_ready
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -135,7 +136,7 @@ def _is_expected_to_go(instance: Instance, requested: Collection[str]) -> bool:
 def _is_ready(node: Node) -> bool:
     if any(taint.key == BEING_DELETED for taint in node.spec.taints):
         return False
-    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
+    return is_node_ready(node)
 
 
 def _describe(large: Mapping[str, Collection[str]], alive: str) -> str:

@@ -41,13 +41,6 @@ class Verdict(Value):
         """The sentence an API server's 400 would end with."""
         return decode.choose_go_error(self.decode_problems)
 
-    @property
-    def strict_decoding_error(self) -> str | None:
-        """The error of strict field validation."""
-        if not self.unknown_fields:
-            return None
-        return "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in self.unknown_fields)
-
 
 def is_builtin(api_version: Any, kind: Any) -> bool:
     """Whether it is for this package to judge objects of that kind."""

@@ -29,7 +29,6 @@ class Thresholds(Value):
     cpu_high: float | None = None
     cpu_low: float | None = None
     storage_high: float | None = None
-    storage_low: float | None = None
 
 
 class FixedSize(Value):
@@ -70,7 +69,6 @@ def read_thresholds(setting: SimulationSetup, component: Component) -> Threshold
         cpu_high=cpu.max_threshold if cpu else None,
         cpu_low=cpu.min_threshold if cpu else None,
         storage_high=storage.max_threshold if storage else None,
-        storage_low=storage.min_threshold if storage else None,
     )
 
 

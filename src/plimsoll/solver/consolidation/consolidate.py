@@ -35,7 +35,6 @@ from plimsoll.solver.problem import UNBOUNDED, Flags, Floats, Ints
 class RemovalStatus(IntEnum):
     """The outcome for a node."""
 
-    UNTRIED = 0
     REMOVED = 1
     NO_ROOM = 2
     """One of its items fits nowhere else; `Removals.stuck` is the class of that item."""

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from plimsoll.core.names import encode_safe_string
 from plimsoll.core.values import Value
 from plimsoll.objects.fnv import hash_fnv1_32
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
-_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 # Go's encoder writes these so that JSON can stand in HTML; older names were made with it.
 _ESCAPED: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
@@ -47,8 +47,7 @@ class NameSeed(Value, rename={}):
         return text.translate(_ESCAPED).encode()
 
     def build_name(self) -> str:
-        number = str(hash_fnv1_32(self.encode()))
-        return "auto-" + "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in number)
+        return "auto-" + encode_safe_string(str(hash_fnv1_32(self.encode())))
 
 
 class FreeName(Value):

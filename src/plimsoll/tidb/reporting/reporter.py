@@ -7,18 +7,15 @@ the controller. A dry run reports nothing inside the cluster.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import structlog
 from msgspec.structs import replace
 
-from plimsoll.core.plans import encode
-from plimsoll.journal.entries import Entry
 from plimsoll.kube.errors import ApiCallFailed
 from plimsoll.kube.recorder.event_objects import EventType
 from plimsoll.operator.pause import DRY_RUN
-from plimsoll.operator.reporter import News, PlanRecords
+from plimsoll.operator.reporter import ReconcileReporter
 from plimsoll.tidb.model.reconcile_types import CreateGroup
 from plimsoll.tidb.reporting.conditions import build_conditions
 from plimsoll.tidb.reporting.messages import build_events, build_journal_plan, build_sentences
@@ -36,8 +33,6 @@ if TYPE_CHECKING:
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-_NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 @dataclass(frozen=True, slots=True)
 class LastPlansStore:
@@ -47,7 +42,7 @@ class LastPlansStore:
     namespace: str
 
 
-class Reporter:
+class Reporter(ReconcileReporter):
     """A part that is None is not reported."""
 
     def __init__(
@@ -59,27 +54,23 @@ class Reporter:
         metrics: ReconcileMetrics | None = None,
         last_plans: LastPlansStore | None = None,
     ) -> None:
+        super().__init__(
+            journal=journal,
+            last_plans=None if last_plans is None else last_plans.writer,
+            namespace="" if last_plans is None else last_plans.namespace,
+        )
         self.metrics = metrics or ReconcileMetrics()
-        self._records = PlanRecords(journal, None if last_plans is None else last_plans.writer)
-        self._namespace = "" if last_plans is None else last_plans.namespace
         self._client = client
         self._recorder = recorder
-        self._log_news = News()
-        self._plan_news = News()
-        self._number = 0
 
     async def report(self, observed: Observed, result: ReconcileResult) -> None:
-        self.metrics.observe(result)
-        self._log(result)
-        await self._journal_plan(result)
+        await self._report_outside_cluster(result)
         if not _is_dry_run(result):
             await self._report_to_cluster(observed, result)
 
     async def report_unreadable(self, result: ReconcileResult) -> None:
         """The result for an autoscaler that cannot be decoded. Its status is written if the API server accepts that."""
-        self.metrics.observe(result)
-        self._log(result)
-        await self._journal_plan(result)
+        await self._report_outside_cluster(result)
         if _is_dry_run(result):
             return
         conditions = build_conditions(result)
@@ -95,16 +86,17 @@ class Reporter:
             about = replace(autoscaler, uid=uid)
             self._recorder.record(about, EventType.WARNING, reason=ready.reason, message=ready.message)
 
-    async def close(self) -> None:
-        """A clean exit: writes the last plans that wait."""
-        await self._records.flush(namespace=self._namespace)
-
-    def _log(self, result: ReconcileResult) -> None:
-        """Log the sentences; repeated ones are logged for debugging only."""
-        autoscaler, sentences = f"{result.autoscaler.namespace}/{result.autoscaler.name}", build_sentences(result)
-        log_event = log.info if self._log_news.is_news(autoscaler, sentences) else log.debug
-        for sentence in sentences:
-            log_event("reconcile.done", controller=NAME, summary=sentence)
+    async def _report_outside_cluster(self, result: ReconcileResult) -> None:
+        """Metrics, log and journal."""
+        autoscaler = f"{result.autoscaler.namespace}/{result.autoscaler.name}"
+        self.metrics.observe(result)
+        self.log_once("reconcile.done", autoscaler, build_sentences(result), controller=NAME)
+        await self.record_plan(
+            autoscaler,
+            lambda number: build_journal_plan(result, number=number),
+            at=result.at,
+            dry_run=_is_dry_run(result),
+        )
 
     async def _report_to_cluster(self, observed: Observed, result: ReconcileResult) -> None:
         conditions = build_conditions(result)
@@ -122,21 +114,6 @@ class Reporter:
         # Before a first group is made the autoscaler gets its finalizer.
         is_outdated = any(isinstance(act_result.act, CreateGroup) for act_result in result.done)
         await write_status(self._client, observed.scaler, desired, is_outdated=is_outdated)
-
-    async def _journal_plan(self, result: ReconcileResult) -> None:
-        """Write the plan to the journal and keep it as the last plan, unless it equals the previous one."""
-        dry_run = _is_dry_run(result)
-        if not self._records.is_wanted(dry_run=dry_run):
-            return
-        self._number += 1
-        plan, outcomes = build_journal_plan(result, number=self._number)
-        autoscaler = f"{result.autoscaler.namespace}/{result.autoscaler.name}"
-        sentences = encode(replace(plan, snapshot=0, at=_NO_TIME)) + b"".join(map(encode, outcomes))
-        if not (plan.actions or plan.not_done) or not self._plan_news.is_news(autoscaler, sentences):
-            await self._records.skip(namespace=self._namespace, at=result.at, dry_run=dry_run)
-            return
-        entry = Entry(number=self._number, plan=plan, outcomes=outcomes)
-        await self._records.write(entry, namespace=self._namespace, dry_run=dry_run)
 
 
 def _is_dry_run(result: ReconcileResult) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from plimsoll.kube.conditions import to_json
+from plimsoll.kube.conditions import list_conditions, set_transition_time, to_json
 from plimsoll.kube.errors import NotFound, UnreadableAnswer
 from plimsoll.kube.requests.retry import retry_on_conflict
 from plimsoll.objects.api.meta import ObjectMeta
@@ -145,7 +145,7 @@ def _merge_groups(before: Mapping[str, Any], desired: Mapping[str, GroupScalingS
 
 def _merge_conditions(before: Any, desired: DesiredStatus) -> list[Json]:
     """Conditions of other writers, then ours in a fixed order."""
-    current = [condition for condition in before if isinstance(condition, dict)] if isinstance(before, list) else []
+    current = list_conditions(before)
     ours = {condition.get("type"): condition for condition in current if condition.get("type") in TYPES}
     others = [condition for condition in current if condition.get("type") not in TYPES]
     written = [
@@ -161,14 +161,13 @@ def _sort_conditions(conditions: Iterable[Condition]) -> list[Condition]:
 
 def _write_condition(condition: Condition, before: Json | None, desired: DesiredStatus) -> Json:
     is_same = before is not None and before.get("status") == condition.status
-    since = before.get("lastTransitionTime") if is_same and before is not None else None
     current = replace(
         condition,
         message=condition.message[:_MESSAGE_LENGTH],
         last_transition_time=desired.at,
         observed_generation=desired.generation,
     )
-    return {**to_json(current), **({"lastTransitionTime": since} if since else {})}
+    return set_transition_time(to_json(current), before if is_same else None, desired.at)
 
 
 def _get_status(raw: bytes) -> Json:

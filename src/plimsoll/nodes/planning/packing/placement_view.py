@@ -141,6 +141,16 @@ class PlacementView:
         """Domains with nodes, existing or planned."""
         return {*self.problem.arrays.get_label_values(key), *self.find_planned_domains(key)}
 
+    def keeps_zones(self, tried: Placement, numbers: Iterable[int]) -> bool:
+        """Whether another placement has nodes in all domains of this one, for keys that these classes are spread over.
+
+        Fewer zones would be cheaper, but less spread: `ZonePruning` decides on zones.
+        """
+        other = PlacementView(self.problem, tried, self.relations)
+        spreads = (spread for number in numbers for spread in self.problem.rules.get_spreads(number))
+        keys = {spread.key for spread in spreads} - {HOSTNAME}
+        return all(self.find_existing_domains(key) <= other.find_existing_domains(key) for key in keys)
+
     def select_domains(self, key: str, names: set[str]) -> Places:
         problem = self.problem
         options = self._find_options_in(key, names)
@@ -307,21 +317,3 @@ class PlacementView:
         if domain >= 0 and twin.eligible[option]:
             name = arrays.get_label_values(spread.key)[domain]
             levels[name] = levels.get(name, 0) + pods
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from plimsoll.nodes.planning.packing.pod_relations import PodRelations
-    from plimsoll.nodes.planning.predicates.spread_counts import SpreadCount
-    from plimsoll.nodes.planning.problem.placement import Placement
-    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
-    from plimsoll.solver.problem import Flags, Ints
-
-
-def keeps_zones(first: PlacementView, second: PlacementView, numbers: Iterable[int]) -> bool:
-    """Whether the second view has nodes in all domains of the first, for keys that these classes are spread over."""
-    keys = {spread_count.key for number in numbers for spread_count in first.problem.rules.get_spreads(number)} - {
-        HOSTNAME
-    }
-    return all(first.find_existing_domains(key) <= second.find_existing_domains(key) for key in keys)

@@ -18,7 +18,7 @@ import numpy as np
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.node_templates import build_planned_node
-from plimsoll.nodes.planning.packing.placement_view import PlacementView, keeps_zones
+from plimsoll.nodes.planning.packing.placement_view import PlacementView
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, merge_pods
 from plimsoll.nodes.planning.problem.pod_names import build_unexplained_plan
 from plimsoll.nodes.planning.problem.scheduled_pods import assign_places
@@ -287,7 +287,7 @@ def improve_placement(request: PlacementRequest, placement: Placement) -> Placem
         )
         if (
             score(problem, tried) > score(problem, best)
-            and _keeps_zones(request, placement, tried)
+            and PlacementView(problem, placement, request.relations).keeps_zones(tried, request.wanted)
             and _holds(request, tried)
         ):
             best = tried
@@ -318,12 +318,6 @@ def _is_worth_it(request: PlacementRequest, placement: Placement) -> bool:
     before = 0 if request.onto is None else request.onto.count_placed(len(problem.table))
     paid = 0.0 if request.onto is None else request.onto.compute_cost(problem)
     return bool((request.demand + before > placed).any()) or placement.compute_cost(problem) > paid
-
-
-def _keeps_zones(request: PlacementRequest, placement: Placement, tried: Placement) -> bool:
-    """Whether no zone is given up: fewer zones would be cheaper, but less spread. `ZonePruning` decides on zones."""
-    first, second = (PlacementView(request.problem, pods, request.relations) for pods in (placement, tried))
-    return keeps_zones(first, second, request.wanted)
 
 
 def _holds(request: PlacementRequest, placement: Placement) -> bool:

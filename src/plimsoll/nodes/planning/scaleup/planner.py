@@ -18,7 +18,7 @@ from plimsoll.nodes.planning.packing.affinity_targets import place_with_affinity
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.exact_fallback import ExactFallback
 from plimsoll.nodes.planning.packing.place import place
-from plimsoll.nodes.planning.packing.placement_view import PlacementView, keeps_zones
+from plimsoll.nodes.planning.packing.placement_view import PlacementView
 from plimsoll.nodes.planning.packing.pod_by_pod import PlacementRequest
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations
 from plimsoll.nodes.planning.problem.placement import Placement
@@ -169,10 +169,6 @@ class _Placer:
     def schedule(self, packing: PackingOptions) -> ScheduledPods:
         return schedule_by_priority(self.problem, lambda demand, onto: self._place_all(demand, onto, packing))
 
-    def keeps_zones(self, placement: Placement, other: Placement) -> bool:
-        first, second = (PlacementView(self.problem, pods, self.relations) for pods in (placement, other))
-        return keeps_zones(first, second, range(len(self.problem.table)))
-
     def _place_all(self, demand: Ints, onto: Placement | None, packing: PackingOptions) -> Placement:
         wanted = demand + (0 if onto is None else onto.count_placed(len(demand)))
         placement = self._place(demand, onto, packing)
@@ -210,7 +206,10 @@ def _reduce_groups(placer: _Placer, scheduled: ScheduledPods, packing: PackingOp
         as_cheap = tried.placement.compute_cost(problem) <= scheduled.placement.compute_cost(problem) * (
             1 + _SAME_MONEY
         )
-        if tried.pods == scheduled.pods and as_cheap and placer.keeps_zones(scheduled.placement, tried.placement):
+        if tried.pods != scheduled.pods or not as_cheap:
+            continue
+        view = PlacementView(problem, scheduled.placement, placer.relations)
+        if view.keeps_zones(tried.placement, range(len(problem.table))):
             scheduled, left = tried, without
     return scheduled
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from plimsoll.core.names import encode_safe_string
 from plimsoll.core.values import Value
 from plimsoll.kube.controlled_objects.controller_refs import (
     index_by_controller,
@@ -20,7 +21,7 @@ from plimsoll.kube.controlled_objects.controller_refs import (
 from plimsoll.kube.controlled_objects.pod_control import build_controller_reference
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.controller_manager.workloads.controlled_objects.template_hash import encode_safely, strip_nulls
+from plimsoll.local.controller_manager.workloads.controlled_objects.template_hash import strip_nulls
 from plimsoll.objects.api.meta import ObjectMeta  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
 from plimsoll.objects.api.workloads import ControllerRevision
 from plimsoll.objects.fnv import hash_fnv1_32
@@ -70,7 +71,7 @@ def get_template(revision: ControllerRevision) -> dict[str, Any]:
 
 def compute_data_hash(data: Mapping[str, Any], collisions: int) -> str:
     """As Kubernetes has it, to the letter: FNV-1 over the sorted JSON and the count in decimal digits."""
-    return encode_safely(str(hash_fnv1_32(_canonical.encode(data) + str(collisions).encode())))
+    return encode_safe_string(str(hash_fnv1_32(_canonical.encode(data) + str(collisions).encode())))
 
 
 def find_equal_revision(history: Sequence[ControllerRevision], data: Mapping[str, Any]) -> ControllerRevision | None:

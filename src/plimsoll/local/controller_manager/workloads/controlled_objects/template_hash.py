@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from plimsoll.core.names import encode_safe_string
 from plimsoll.objects.fnv import hash_fnv1a_32
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
-_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _MOST_REMEMBERED: Final = 10_000
 
 _canonical = msgspec.json.Encoder(order="sorted")
@@ -26,12 +26,7 @@ _canonical = msgspec.json.Encoder(order="sorted")
 def compute_template_hash(template: Any, collisions: int | None = None) -> str:
     """The hash of a template and its collision count."""
     salt = b"" if collisions is None else collisions.to_bytes(8, "little", signed=True)
-    return encode_safely(str(hash_fnv1a_32(_canonical.encode(strip_nulls(template)) + salt)))
-
-
-def encode_safely(text: str) -> str:
-    """Letters and digits of which no word can be made, one for each character."""
-    return "".join(_LETTERS[ord(character) % len(_LETTERS)] for character in text)
+    return encode_safe_string(str(hash_fnv1a_32(_canonical.encode(strip_nulls(template)) + salt)))
 
 
 def remove_hash_label(template: Mapping[str, Any]) -> dict[str, Any]:
