@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 BROAD = frozenset({"Exception", "BaseException"})
 BOUNDARIES = {
     "plimsoll.cli.main": "a command: a bug has an exit code of its own",
-    "plimsoll.kafka.controllers.rebalance_reconciler": "a KafkaRebalance",
     "plimsoll.kafka.cruise_control.server.application": "a user task, which must end",
     "plimsoll.kube.controller.controller": "a reconcile of one object",
     "plimsoll.kube.informer.delivery.handler": "a notification of one handler",
@@ -28,9 +27,9 @@ BOUNDARIES = {
     "plimsoll.nodes.actuation.deletion_batch": "the deletion of one node",
     "plimsoll.nodes.autoscaler": "an object that a rule fails on, which is set aside",
     "plimsoll.nodes.requests.classes": "a provisioning class of another package",
+    "plimsoll.operator.reconcile_all": "a reconcile of one object",
     "plimsoll.runtime.supervisor": "a supervised task",
     "plimsoll.tidb.component_reconciler": "a component of one autoscaler",
-    "plimsoll.tidb.reconciler": "a TidbClusterAutoScaler",
 }
 
 
