@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,10 @@ MOST_MODULES = 15
 TABLES_OF_KINDS = frozenset({"plimsoll.objects.api", "plimsoll.objects.builtin.validation"})
 """One module per kind of the Kubernetes API: these folders are tables."""
 
+TESTS = Path(__file__).parents[1]
+TABLES_OF_TESTS = frozenset({"conformance"})
+"""One module per recorded area of the API server."""
+
 
 def packages() -> list[str]:
     return [name for name, module in modules().items() if module.is_package]
@@ -20,6 +25,13 @@ def packages() -> list[str]:
 def test_no_folder_holds_more_than_fifteen_modules():
     sizes = Counter(name.rpartition(".")[0] for name, module in modules().items() if not module.is_package)
     crowded = {name: size for name, size in sizes.items() if size > MOST_MODULES and name not in TABLES_OF_KINDS}
+    assert not crowded
+
+
+def test_no_folder_of_tests_holds_more_than_fifteen_modules():
+    sizes = Counter(path.parent.relative_to(TESTS).as_posix() for path in TESTS.rglob("*.py"))
+    assert sizes["architecture"] > 1
+    crowded = {name: size for name, size in sizes.items() if size > MOST_MODULES and name not in TABLES_OF_TESTS}
     assert not crowded
 
 

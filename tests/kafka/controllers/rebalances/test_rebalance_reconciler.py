@@ -10,8 +10,8 @@ from plimsoll.core.selectors import LabelSelector
 from plimsoll.kafka.model.rebalances import NotEnoughWindows, RebalanceRefused, TransientReason
 from plimsoll.operator.pause import ActionGuard
 from plimsoll.operator.reconcile_all import FailedReconcile
-from tests.kafka.controllers.rebalance_cluster import CONFIG_MAPS, KAFKA, RebalanceCluster
-from tests.kafka.controllers.test_rebalance_crashes import OPEN_DEFINITIONS
+from tests.kafka.controllers.rebalances.rebalance_cluster import CONFIG_MAPS, KAFKA, RebalanceCluster
+from tests.kafka.controllers.rebalances.test_rebalance_crashes import OPEN_DEFINITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

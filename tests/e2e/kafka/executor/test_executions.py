@@ -12,7 +12,7 @@ from kafka.structs import TopicPartition
 from plimsoll.kafka.executor.unregistering import unregister_broker
 from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, TaskState, TaskType
 from plimsoll.kafka.model.proposals import LogDirMove, Proposal
-from tests.e2e.kafka.executions import FAST, LISTS, MB, NEW, RATES, RealExecutions, Traffic, wait_moving
+from tests.e2e.kafka.executor.executions import FAST, LISTS, MB, NEW, RATES, RealExecutions, Traffic, wait_moving
 
 if TYPE_CHECKING:
     from pathlib import Path

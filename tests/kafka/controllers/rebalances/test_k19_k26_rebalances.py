@@ -8,13 +8,13 @@ import pytest
 
 from plimsoll.kafka.model.rebalances import RebalanceRefused
 from plimsoll.kafka.reporting.rebalance_reporter import RebalanceResult
-from tests.kafka.controllers.rebalance_cluster import PROPOSAL, RebalanceCluster
+from tests.kafka.controllers.rebalances.rebalance_cluster import PROPOSAL, RebalanceCluster
 from tests.kafka.definitions.builders import list_our_definitions, list_strimzi_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.kafka.controllers.rebalance_cluster import Json
+    from tests.kafka.controllers.rebalances.rebalance_cluster import Json
 
 FAILURE = RebalanceRefused(
     reason="OptimizationFailureException", message="[RackAwareGoal] Insufficient number of racks"

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions
-from tests.e2e.kafka.executions import MB, NEW, RealExecutions
-from tests.e2e.kafka.executor_process import Work
+from tests.e2e.kafka.executor.executions import MB, NEW, RealExecutions
+from tests.e2e.kafka.executor.executor_process import Work
 from tests.e2e.timeouts import speaking_in_time
 from tests.effort import IS_LONG
 from tests.faults import CrashAfter
@@ -114,7 +114,7 @@ def test_a_process_killed_at_ten_random_moments_loses_nothing(kafka: RealKafka, 
     killed = sum(run_and_kill(file, dice.uniform(0.1, 2.5)) for _ in range(KILLS))
     assert killed >= KILLS // 2, "the execution is long enough to be killed in"
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.e2e.kafka.executor_process", str(file)],
+        [sys.executable, "-m", "tests.e2e.kafka.executor.executor_process", str(file)],
         capture_output=True,
         text=True,
         check=False,
@@ -130,7 +130,7 @@ def test_a_process_killed_at_ten_random_moments_loses_nothing(kafka: RealKafka, 
 
 def run_and_kill(file: Path, after_s: float) -> bool:
     """Kill a process a while after its start. Whether it was still at work."""
-    command = [sys.executable, "-m", "tests.e2e.kafka.executor_process", str(file)]
+    command = [sys.executable, "-m", "tests.e2e.kafka.executor.executor_process", str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         with speaking_in_time(process):

@@ -8,8 +8,8 @@ import pytest
 
 from plimsoll.kafka.model.rebalances import TransientReason
 from tests.faults.crashes import Crashed
-from tests.kafka.controllers.engine_control import GOOD, WITHOUT_RACKS, EngineControl
-from tests.kafka.controllers.rebalance_cluster import RebalanceCluster
+from tests.kafka.controllers.rebalances.engine_control import GOOD, WITHOUT_RACKS, EngineControl
+from tests.kafka.controllers.rebalances.rebalance_cluster import RebalanceCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.effort import share_of
 from tests.faults import CrashAfter
-from tests.kafka.controllers.rebalance_cluster import KAFKA
-from tests.kafka.controllers.test_rebalance_crashes import FaultyRebalanceCluster
+from tests.kafka.controllers.rebalances.rebalance_cluster import KAFKA
+from tests.kafka.controllers.rebalances.test_rebalance_crashes import FaultyRebalanceCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ import pytest
 
 from plimsoll.kafka.cruise_control.client.client import CruiseControlClient
 from plimsoll.web.client import Response
-from tests.kafka.controllers.rebalance_cluster import RebalanceCluster
-from tests.kafka.controllers.test_rebalance_crashes import OPEN_DEFINITIONS
+from tests.kafka.controllers.rebalances.rebalance_cluster import RebalanceCluster
+from tests.kafka.controllers.rebalances.test_rebalance_crashes import OPEN_DEFINITIONS
 from tests.kafka.cruise_control.client.recorded import build_response
 
 if TYPE_CHECKING:

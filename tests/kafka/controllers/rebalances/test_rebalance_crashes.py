@@ -15,7 +15,7 @@ from plimsoll.kube.errors import AnswerLost
 from plimsoll.operator.reconcile_all import FailedReconcile
 from tests.faults import CrashAfter, LoseAnswers
 from tests.faults.crashes import Crashed
-from tests.kafka.controllers.rebalance_cluster import RebalanceCluster, ScriptedCruiseControl
+from tests.kafka.controllers.rebalances.rebalance_cluster import RebalanceCluster, ScriptedCruiseControl
 from tests.kafka.definitions.builders import list_our_definitions
 
 if TYPE_CHECKING:
