@@ -141,7 +141,7 @@ def _find_deviations(problem: ReplicaProblem, solution: ReplicaSolution) -> tupl
 def _find_inside(problem: ReplicaProblem, solution: ReplicaSolution) -> Any:
     new = problem.state == BrokerState.NEW
     counts, held = _sum_up(problem, solution)
-    return (solution.windows.count_is_inside(counts) & solution.windows.are_bytes_inside(held))[new]
+    return (solution.windows.find_counts_inside(counts) & solution.windows.are_bytes_inside(held))[new]
 
 
 def _sum_up(problem: ReplicaProblem, solution: ReplicaSolution) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks import planning_clusters
 from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
-from plimsoll.solver.bounds.lower_bound import lower_bound
+from plimsoll.solver.bounds.lower_bound import compute_lower_bound
 from plimsoll.solver.pack import pack
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 
@@ -52,7 +52,7 @@ def _rows(
     for problem in problems:
         answers: list[Solution] = []
         times.append(cpu_ms(lambda instance=problem, found=answers: found.append(pack(instance, Effort()))))
-        ratios.append(answers[0].packing.cost / max(lower_bound(problem, effort=PROVING), answers[0].bound))
+        ratios.append(answers[0].packing.cost / max(compute_lower_bound(problem, effort=PROVING), answers[0].bound))
     reported = f"worst {max(ratios):.4f}; {statistics.median(times):.0f} ms CPU{'; ' * bool(note)}{note}"
     yield row(f"{name}: cost / bound", statistics.median(ratios), "", most, reported, plan_ms=statistics.median(times))
 

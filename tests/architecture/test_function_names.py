@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import pytest
+
 from tests.architecture.source_tree import SOURCE
 
 if TYPE_CHECKING:
@@ -44,6 +46,22 @@ GIVEN: Final = frozenset(
 ERROR_VALUES: Final = frozenset({"FieldError", "ApplyRefused", "PatchRefused"})
 # Declarations in a table: flags of the node autoscaler, and the decorator of compiled functions.
 DECLARATIONS: Final = frozenset({"plimsoll/nodes/config/flags.py", "plimsoll/solver/kernels.py"})
+_NOUN_VERBS = """
+    attempt bootstrap call claim count create default drain end exec fence fit group index init label limit list lower
+    map match mount order overlay own patch pause probe provision resize restart scale schedule sleep spread step store
+    update watch
+"""
+NOUN_VERBS: Final = frozenset(_NOUN_VERBS.split())
+"""Verbs that are nouns too: `claim_errors` and `drain_rules` are named after a value, `list_nodes` after an action."""
+TAKE_OBJECTS: Final = frozenset({"count", "create", "list", "update"})
+"""Those of the noun-verbs that stand before any plural: to list rules is an action."""
+_VALUES = "bound cost decoder document error errors info media options reference refusal response schema text"
+VALUES: Final = frozenset(_VALUES.split())
+"""A function that begins with a noun-verb and ends in one of these words is named after the value that it returns."""
+THINGS: Final = frozenset(
+    {"bodies", "cells", "number", "objects", "of", "posts", "problem", "problems", "rules", "tiers"}
+)
+PREPOSITIONS: Final = frozenset({"by", "in", "into", "with"})
 
 
 class Exceptions:
@@ -112,6 +130,16 @@ def has_given_name(function: Function, path: str) -> bool:
     )
 
 
+def begins_with_verb(name: str) -> bool:
+    return name.strip("_").split("_")[0] in VERBS and not is_named_after_value(name)
+
+
+def is_named_after_value(name: str) -> bool:
+    first, *rest = name.strip("_").split("_")
+    values = VALUES if first in TAKE_OBJECTS else VALUES | THINGS
+    return first in NOUN_VERBS and bool(rest) and rest[-1] in values and not PREPOSITIONS.intersection(rest)
+
+
 @cache
 def find_other_names() -> set[str]:
     files = {file.relative_to(SOURCE).as_posix(): file for file in sorted(SOURCE.rglob("*.py"))}
@@ -123,7 +151,7 @@ def find_other_names() -> set[str]:
         f"{path} {name}"
         for path, tree in trees.items()
         for name, function in iterate_functions(tree)
-        if function.name.strip("_").split("_")[0] not in VERBS
+        if not begins_with_verb(function.name)
         and not has_given_name(function, path)
         and not exceptions.include(name, function, path)
     }
@@ -131,6 +159,16 @@ def find_other_names() -> set[str]:
 
 def test_functions_begin_with_a_verb():
     assert sorted(find_other_names() - REMAINING) == []
+
+
+@pytest.mark.parametrize("name", ["claim_errors", "_list_errors", "drain_rules", "lower_bound", "list_response"])
+def test_names_of_values_that_begin_with_a_noun_are_found(name: str):
+    assert not begins_with_verb(name)
+
+
+@pytest.mark.parametrize("name", ["list_rules", "_group_by_error", "update_status", "find_claim_errors", "drain"])
+def test_noun_verbs_may_begin_the_name_of_an_action(name: str):
+    assert begins_with_verb(name)
 
 
 def test_the_list_of_other_names_only_shrinks():

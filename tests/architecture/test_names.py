@@ -28,6 +28,12 @@ _WORDS = """
 """
 PRIVATE_WORDS = frozenset(_WORDS.split())
 """Module names of this project's former vocabulary. docs/glossary.md has the words that replace them."""
+PRIVATE_IDENTIFIERS = frozenset(
+    {"alike", "brake", "brakes", "homes", "kin", "kins", "manners", "spot", "spots", "surroundings"}
+)
+"""Words of the former vocabulary that stay out of all names in the source: classes, functions, variables."""
+SPOT_CAPACITY = frozenset({"SPOT", "is_spot", "accepts_spot", "spot_taints", "_SPOT_WORDS"})
+"""Spot is a capacity type."""
 _PARTICIPLES = """
     told written shown kept held taken given made said seen found lost built sent gone known grown heard met
 """
@@ -42,6 +48,7 @@ SPOKEN_WORDS = frozenset(_SPOKEN.split())
 """Machines report, send and answer. Where no person is meant, the sentence names the server, the client or the pod."""
 SPOKEN = re.compile(rf"\b(?:{'|'.join(sorted(SPOKEN_WORDS))})\b", re.IGNORECASE)
 NAME_PART = re.compile(r"[A-Z]?[a-z]+")
+IDENTIFIER_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 ALLOWED = frozenset({"plimsoll.scheduling.verdicts"})
 """Scheduling verdicts are values: `Fits | DoesNotFit`."""
 
@@ -49,6 +56,32 @@ ALLOWED = frozenset({"plimsoll.scheduling.verdicts"})
 def test_modules_have_names_of_the_field():
     private = [name for name in modules() if name.rsplit(".", 1)[-1] in PRIVATE_WORDS and name not in ALLOWED]
     assert not private, f"rename by docs/glossary.md: {private}"
+
+
+def test_identifiers_are_names_of_the_field():
+    found = [
+        f"{path.relative_to(REPOSITORY)}:{token.start[0]}: {token.string}"
+        for path in sorted((REPOSITORY / "src").rglob("*.py"))
+        if "generated" not in path.parts
+        for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+        if token.type == tokenize.NAME and _is_private(token.string)
+    ]
+    assert not found, "rename by docs/glossary.md:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("name", ["find_brake", "Kin", "_MANNERS", "_Spot", "_is_capacity_alike"])
+def test_private_words_in_identifiers_are_found(name: str):
+    assert _is_private(name)
+
+
+@pytest.mark.parametrize("name", ["kind", "is_spot", "PodKinds", "SPOT"])
+def test_other_identifiers_are_allowed(name: str):
+    assert not _is_private(name)
+
+
+def _is_private(name: str) -> bool:
+    parts = {part.lower() for part in IDENTIFIER_PART.findall(name)}
+    return name not in SPOT_CAPACITY and not PRIVATE_IDENTIFIERS.isdisjoint(parts)
 
 
 @pytest.mark.parametrize("folder", ["src", "tests", "benchmarks"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.kube.errors import NotFound
-from plimsoll.operator.pause import PAUSED_ANNOTATION, ActionGuard, pause_in, read_pause, set_pause
+from plimsoll.operator.pause import PAUSED_ANNOTATION, ActionGuard, read_pause, read_pause_annotation, set_pause
 from tests.kube.embedded_api import EmbeddedApi
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def test_a_dry_run_and_a_pause_give_their_reason():
     [("", ""), (" ", ""), ("false", ""), ("true", "true"), (" Ada, until 14:00", "Ada, until 14:00")],
 )
 def test_the_value_of_the_annotation_is_the_reason(value: str, pause: str):
-    assert pause_in({PAUSED_ANNOTATION: value}) == pause
+    assert read_pause_annotation({PAUSED_ANNOTATION: value}) == pause
 
 
 def test_a_pause_is_made_and_ended(world: EmbeddedApi):

@@ -49,7 +49,7 @@ def test_a_replay_judges_as_feasible_does(data: st.DataObject):
     first = [as_pod(groups[0], "first", on="n0")] if data.draw(st.booleans()) else []
     replay = Replay(ClusterView.from_objects(start, first))
     view = ClusterView.from_objects(start, first)
-    known = [replay.get_alike(group) for group in groups]
+    known = [replay.add_equivalence_class(group) for group in groups]
     if data.draw(st.booleans()):
         replay.prepare()
     for turn in range(data.draw(st.integers(1, 8))):
@@ -73,6 +73,6 @@ def test_a_replay_judges_as_feasible_does(data: st.DataObject):
 def test_daemons_come_with_their_node():
     replay = Replay(ClusterView.from_objects())
     replay.add_node(node("n0", cpu="2"), [pod("agent", requests={"cpu": "1"})])
-    group = replay.get_alike(pod("big", requests={"cpu": "2"}))
+    group = replay.add_equivalence_class(pod("big", requests={"cpu": "2"}))
     assert not isinstance(replay.check(group, "n0"), Fits)
-    assert isinstance(replay.check(replay.get_alike(pod("small", requests={"cpu": "1"})), "n0"), Fits)
+    assert isinstance(replay.check(replay.add_equivalence_class(pod("small", requests={"cpu": "1"})), "n0"), Fits)

@@ -23,7 +23,7 @@ from plimsoll.tidb.pd import access, members
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.planner import collector
 from plimsoll.tidb.planning.drain import steps
-from plimsoll.tidb.planning.drain.types import Drained, store_to_drain
+from plimsoll.tidb.planning.drain.types import Drained, find_store_to_drain
 from plimsoll.tidb.planning.planner import planner
 from plimsoll.tidb.prometheus import cpu
 from plimsoll.web import prometheus
@@ -77,7 +77,7 @@ Patch = tuple[Any, str, Any]
 
 
 def _guarding_step_of_old(drain: Any, observed: Any, *, settings: Any, now: Any) -> Any:
-    if store_to_drain(drain, observed.stores) is None:
+    if find_store_to_drain(drain, observed.stores) is None:
         return Drained(store_id=None, message="its pod has no store", is_disk_free=False)
     return _guarding_step(drain, observed, settings=settings, now=now)
 

@@ -20,7 +20,7 @@ from plimsoll.kube.leases import LeaseSettings
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.config.price_overlays import overlay_from
+from plimsoll.nodes.config.price_overlays import read_overlay_file
 from plimsoll.nodes.config.scheduler_profiles import load_profiles
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.providers.builder import ProviderDependencies, make_provider
@@ -110,7 +110,7 @@ class NodeAutoscalerProcess:
         self._clock = clock
         self._entropy = entropy
         self.policy: Policy = read_options(settings.options)
-        self._overlay = overlay_from(self.policy.planning.price_overlay, path="price-overlay")
+        self._overlay = read_overlay_file(self.policy.planning.price_overlay, path="price-overlay")
         self._profiles = load_profiles(self.policy.pods.scheduler_config_file, path="scheduler-config-file")
         self._process = ControllerProcess(self._build_process_settings(), clock=clock, entropy=entropy)
 

@@ -187,18 +187,18 @@ class _KeyRule:
         self.above: int | None = None
         self.below: int | None = None
 
-    def narrow(self, one: Requirement) -> None:
-        if one.operator is Operator.DOES_NOT_EXIST:
+    def narrow(self, requirement: Requirement) -> None:
+        if requirement.operator is Operator.DOES_NOT_EXIST:
             self.absent = True
-        elif one.operator in _NONE_OF:
-            self.forbidden |= one.values
+        elif requirement.operator in _NONE_OF:
+            self.forbidden |= requirement.values
         else:
             self.present = True
-        if one.operator in _ONE_OF:
-            self.allowed = one.values if self.allowed is None else self.allowed & one.values
-        elif one.operator in _ORDERED:
-            (bound,) = one.values
-            if one.operator is Operator.GREATER_THAN:
+        if requirement.operator in _ONE_OF:
+            self.allowed = requirement.values if self.allowed is None else self.allowed & requirement.values
+        elif requirement.operator in _ORDERED:
+            (bound,) = requirement.values
+            if requirement.operator is Operator.GREATER_THAN:
                 self.above = int(bound) if self.above is None else max(self.above, int(bound))
             else:
                 self.below = int(bound) if self.below is None else min(self.below, int(bound))

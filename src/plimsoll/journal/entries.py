@@ -126,10 +126,10 @@ def limit_size(entry: Entry, most_bytes: int) -> Entry:
     return _truncate_actions(entry, most_bytes)
 
 
-def _limit_names(one: NotDone, names: int) -> NotDone:
-    named = one.about[:names]
-    concerns = msgspec.UNSET if one.concerns is msgspec.UNSET else one.concerns[:names] or msgspec.UNSET
-    return structs.replace(one, about=named, unnamed=one.count - len(named), concerns=concerns)
+def _limit_names(not_done: NotDone, names: int) -> NotDone:
+    named = not_done.about[:names]
+    concerns = msgspec.UNSET if not_done.concerns is msgspec.UNSET else not_done.concerns[:names] or msgspec.UNSET
+    return structs.replace(not_done, about=named, unnamed=not_done.count - len(named), concerns=concerns)
 
 
 def _truncate_actions(entry: Entry, most_bytes: int) -> Entry:
@@ -155,13 +155,13 @@ def _truncate_actions(entry: Entry, most_bytes: int) -> Entry:
         actions = actions[: len(actions) // 2]
 
 
-def shorten(one: NotDone, ref: Ref) -> NotDone:
+def shorten(not_done: NotDone, ref: Ref) -> NotDone:
     """The part about one object: the others are counted, not named. About a workload: how many of its pods."""
-    if ref in one.about:
-        return structs.replace(one, about=(ref,), unnamed=one.count - 1, concerns=msgspec.UNSET)
-    pods = len(find_workload_pods(ref, one.about))
-    what = f"{pods} of its pods {one.what if pods == 1 else to_plural(one.what)}" if pods else one.what
-    return structs.replace(one, what=what, about=(ref,), unnamed=0, concerns=msgspec.UNSET)
+    if ref in not_done.about:
+        return structs.replace(not_done, about=(ref,), unnamed=not_done.count - 1, concerns=msgspec.UNSET)
+    pods = len(find_workload_pods(ref, not_done.about))
+    what = f"{pods} of its pods {not_done.what if pods == 1 else to_plural(not_done.what)}" if pods else not_done.what
+    return structs.replace(not_done, what=what, about=(ref,), unnamed=0, concerns=msgspec.UNSET)
 
 
 def group_by_subject(plan: Plan) -> dict[Ref, tuple[list[Action], list[NotDone]]]:

@@ -20,7 +20,7 @@ from plimsoll.kafka.reporting.rebalance_reporter import RebalanceReporter
 from plimsoll.kafka.settings import LAST_PLANS_MAP, KafkaMode, KafkaSettings, RebalanceEngine
 from plimsoll.kafka.wire.names import PAUSE_ANNOTATION
 from plimsoll.kube.secret_tls import ClusterSecrets
-from plimsoll.operator.pause import ActionGuard, pause_in, read_pause
+from plimsoll.operator.pause import ActionGuard, read_pause, read_pause_annotation
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -183,7 +183,7 @@ class KafkaOperatorParts:
         if guard.reason is not None:
             return guard
         annotations = kafka.metadata.annotations
-        paused = pause_in(annotations)
+        paused = read_pause_annotation(annotations)
         if not paused and annotations.get(PAUSE_ANNOTATION, "").strip().lower() == "true":
             paused = f"{PAUSE_ANNOTATION}: true"
         return ActionGuard(paused=paused)

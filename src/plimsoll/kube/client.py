@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 import msgspec
 
 from plimsoll.kube.errors import ApiError, UnreadableAnswer
-from plimsoll.kube.requests.builder import METADATA_LIST, Calls, encode_body, encode_json, get_namespace, patch_body
+from plimsoll.kube.requests.builder import (
+    METADATA_LIST,
+    Calls,
+    encode_body,
+    encode_json,
+    encode_patch_body,
+    get_namespace,
+)
 from plimsoll.kube.requests.options import DEFAULT_SETTINGS, EVERYTHING, PLAINLY
 from plimsoll.kube.requests.paging import PartialObjectMetadata, RawPage, iterate_pages, list_all
 from plimsoll.kube.requests.rate_limiter import RateLimit
@@ -208,7 +215,7 @@ class Client:
     ) -> T:
         """Maps are merged, null removes, lists are replaced."""
         path = self._build_path(of, name, namespace, subresource)
-        return await self._send_and_decode(of, self.calls.patch(path, patch_body(body), MERGE_PATCH, options))
+        return await self._send_and_decode(of, self.calls.patch(path, encode_patch_body(body), MERGE_PATCH, options))
 
     async def patch_strategic(
         self,
@@ -222,7 +229,9 @@ class Client:
     ) -> T:
         """Like a merge patch, but lists are merged by their keys; only kinds that are built in take it."""
         path = self._build_path(of, name, namespace, subresource)
-        return await self._send_and_decode(of, self.calls.patch(path, patch_body(body), STRATEGIC_MERGE_PATCH, options))
+        return await self._send_and_decode(
+            of, self.calls.patch(path, encode_patch_body(body), STRATEGIC_MERGE_PATCH, options)
+        )
 
     async def patch_json(
         self,
@@ -236,7 +245,7 @@ class Client:
     ) -> T:
         """Operations in order; with `test` among them, a precondition on any field."""
         path = self._build_path(of, name, namespace, subresource)
-        return await self._send_and_decode(of, self.calls.patch(path, patch_body(body), JSON_PATCH, options))
+        return await self._send_and_decode(of, self.calls.patch(path, encode_patch_body(body), JSON_PATCH, options))
 
     async def apply(
         self,

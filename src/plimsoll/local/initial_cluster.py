@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.local.volumes.storage_classes import default_storage_class
+from plimsoll.local.volumes.storage_classes import build_default_storage_class
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.api.simulated_cloud import CLOUD_GROUP, THE_CLOUD, Cloud, Machine, NodeGroup
 from plimsoll.objects.api.storage import StorageClass
@@ -47,7 +47,7 @@ async def prepare_cluster(client: Client, wanted: InitialCluster) -> None:
         await _define(client, manifest)
     is_new = await _is_new(client)
     if is_new:
-        await _make(client, StorageClass, default_storage_class())
+        await _make(client, StorageClass, build_default_storage_class())
     if is_new or wanted.nodes is not None:
         await _resize_group(client, wanted)
     if is_new:

@@ -149,7 +149,7 @@ class NodeAutoscaler:
             provider=dependencies.provider,
             deleter=self._deleter,
             pods=self._pods,
-            rules=self._drain_rules,
+            rules=self._build_drain_rules,
             clock=dependencies.clock,
         )
 
@@ -217,7 +217,7 @@ class NodeAutoscaler:
         except TimeoutError:
             log.warning("exit.overdue", problem="soft taints are left; the next start removes them")
 
-    def _drain_rules(self) -> DrainRules:
+    def _build_drain_rules(self) -> DrainRules:
         """The current drain rules: budgets and owners may have changed since a removal was planned."""
         known = self.listers.read_owners()
         return DrainRules(

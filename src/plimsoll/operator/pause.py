@@ -54,7 +54,7 @@ class ActionGuard:
         return None
 
 
-def pause_in(annotations: Mapping[str, str]) -> str:
+def read_pause_annotation(annotations: Mapping[str, str]) -> str:
     """The pause that annotations ask for; empty: none."""
     value = annotations.get(PAUSED_ANNOTATION, "").strip()
     return "" if value == "false" else value
@@ -67,7 +67,7 @@ async def read_pause(client: Client, namespace: str) -> str:
     except ApiError as error:
         log.warning("pause.unknown", namespace=namespace, problem=str(error))
         return ""
-    return "" if config_map is None else pause_in(config_map.metadata.annotations)
+    return "" if config_map is None else read_pause_annotation(config_map.metadata.annotations)
 
 
 async def set_pause(client: Client, namespace: str, why: str | None) -> str:
@@ -76,7 +76,7 @@ async def set_pause(client: Client, namespace: str, why: str | None) -> str:
 
     async def attempt() -> str:
         config_map = await read_config_map(client, namespace)
-        before = "" if config_map is None else pause_in(config_map.metadata.annotations)
+        before = "" if config_map is None else read_pause_annotation(config_map.metadata.annotations)
         if annotation is not None or before:
             patch = {"metadata": {"annotations": {PAUSED_ANNOTATION: annotation}}}
             version = "" if config_map is None else config_map.metadata.resource_version

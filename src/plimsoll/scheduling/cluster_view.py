@@ -40,7 +40,7 @@ class PodKey(NamedTuple):
 
 
 # Pods with the same namespace and labels match the same selectors: each selector is evaluated once for all of them.
-Kin = tuple[str, frozenset[tuple[str, str]]]
+LabelsKey = tuple[str, frozenset[tuple[str, str]]]
 
 
 def get_pod_key(pod: Pod) -> PodKey:
@@ -56,8 +56,8 @@ class PlacedPod:
         "count",
         "demand",
         "key",
-        "kin",
         "labels",
+        "labels_key",
         "leaving",
         "namespace",
         "pod",
@@ -70,7 +70,7 @@ class PlacedPod:
         self.key = get_pod_key(pod)
         self.namespace = pod.metadata.namespace
         self.labels: Mapping[str, str] = pod.metadata.labels
-        self.kin: Kin = (self.namespace, frozenset(self.labels.items()))
+        self.labels_key: LabelsKey = (self.namespace, frozenset(self.labels.items()))
         self.leaving = pod.metadata.deletion_timestamp is not None
         self.problem = ""
         self.demand = ZERO
@@ -89,7 +89,8 @@ class PlacedPod:
         """An equal pod with another name; nothing is read again."""
         # Slot by slot: a loop over their names takes twice as long, and there may be a hundred thousand of these.
         other = object.__new__(PlacedPod)
-        other.pod, other.namespace, other.labels, other.kin = self.pod, self.namespace, self.labels, self.kin
+        other.pod, other.namespace = self.pod, self.namespace
+        other.labels, other.labels_key = self.labels, self.labels_key
         other.leaving, other.problem, other.demand, other.count = self.leaving, self.problem, self.demand, self.count
         other.ports, other.anti_affinity, other.claims = self.ports, self.anti_affinity, self.claims
         other.key = PodKey(self.namespace, name)

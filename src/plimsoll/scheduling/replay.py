@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
-    from plimsoll.scheduling.cluster_view import Kin
+    from plimsoll.scheduling.cluster_view import LabelsKey
     from plimsoll.scheduling.verdicts import Rule
 
 
-class Alike:
+class EquivalenceClass:
     """Pods that differ only in their names: their rules, and the placed form of each."""
 
     __slots__ = ("counting", "pod", "rules", "sample", "spreads")
@@ -47,27 +47,27 @@ class Alike:
 
 
 class Replay:
-    """A cluster that fills up. Pods of one `Alike` are checked by rules prepared once."""
+    """A cluster that fills up. Pods of one `EquivalenceClass` are checked by rules prepared once."""
 
     def __init__(self, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> None:
         self._view = view
         self._profile = profile
         self._nodes = dict(view.nodes)
-        self._known: list[Alike] = []
-        self._claiming: list[Alike] = []
+        self._known: list[EquivalenceClass] = []
+        self._claiming: list[EquivalenceClass] = []
         self._repels = view.has_anti_affinity
         self._daemons: dict[int, PlacedPod] = {}
         """By the identity of the pod, which they keep: nodes of one group bring the same daemon pods."""
-        self._minding: dict[tuple[Kin, int, bool], tuple[PlacedPod, list[Spread | InterPod]]] = {}
+        self._minding: dict[tuple[LabelsKey, int, bool], tuple[PlacedPod, list[Spread | InterPod]]] = {}
         """Rules that count a pod, by all they can see of it: of hundreds of kinds of pods mostly a few."""
 
     @property
     def nodes(self) -> Mapping[str, NodeState]:
         return self._nodes
 
-    def get_alike(self, pod: Pod) -> Alike:
+    def add_equivalence_class(self, pod: Pod) -> EquivalenceClass:
         """Pods like this one, to be judged and placed from now on."""
-        group = Alike(pod)
+        group = EquivalenceClass(pod)
         self._known.append(group)
         if group.sample.claims:
             self._claiming.append(group)
@@ -76,17 +76,17 @@ class Replay:
 
     def prepare(self) -> None:
         """Count for all groups now. A group that is first used after many placements would recount them."""
-        for alike in self._known:
-            self._get_rules(alike)
+        for known in self._known:
+            self._get_rules(known)
 
-    def check(self, group: Alike, node_name: str) -> Verdict:
+    def check(self, group: EquivalenceClass, node_name: str) -> Verdict:
         refusal = next(self.find_refusals(group, node_name), None)
         return FITS if refusal is None else DoesNotFit(reason=refusal)
 
-    def find_refusals(self, group: Alike, node_name: str) -> Iterator[Refusal]:
+    def find_refusals(self, group: EquivalenceClass, node_name: str) -> Iterator[Refusal]:
         return self._get_rules(group).find_refusals(self._nodes[node_name])
 
-    def place(self, group: Alike, node_name: str, name: str) -> None:
+    def place(self, group: EquivalenceClass, node_name: str, name: str) -> None:
         """Place one pod of the group on the node, whether it fits or not."""
         self._put(group.sample.rename(name), node_name)
 
@@ -94,8 +94,8 @@ class Replay:
         """A node joins, with the pods that come with it."""
         state = NodeState(node)
         self._nodes[state.name] = state
-        for alike in self._known:
-            for rule in alike.spreads:
+        for known in self._known:
+            for rule in known.spreads:
                 rule.note_node(state)
         for daemon in daemons:
             placed = self._daemons.get(id(daemon))
@@ -109,14 +109,14 @@ class Replay:
         for rule in self._list_affected_rules(placed):
             rule.note(placed, state)
         # Exclusive claims and attach limits look at the whole cluster: they are read again.
-        for alike in self._claiming:
-            alike.judge(None)
+        for known in self._claiming:
+            known.judge(None)
 
     def _list_affected_rules(self, placed: PlacedPod) -> list[Spread | InterPod]:
-        key = (placed.kin, id(placed.anti_affinity), placed.leaving)
+        key = (placed.labels_key, id(placed.anti_affinity), placed.leaving)
         found = self._minding.get(key)
         if found is None:
-            rules = [rule for alike in self._known for rule in alike.counting if not alike.sample.claims]
+            rules = [rule for known in self._known for rule in known.counting if not known.sample.claims]
             found = self._minding[key] = (placed, [rule for rule in rules if rule.concerns(placed)])
         return found[1]
 
@@ -125,8 +125,8 @@ class Replay:
         if placed.anti_affinity and not self._repels:
             self._repels = True
             self._minding.clear()
-            for alike in self._known:
-                alike.judge(None)
+            for known in self._known:
+                known.judge(None)
 
     def build_view(self) -> ClusterView:
         """The cluster as it stands now, for questions that are asked once."""
@@ -135,7 +135,7 @@ class Replay:
             dict(self._nodes), namespaces=self._view.namespaces, storage=self._view.storage, anti_affine=anti
         )
 
-    def _get_rules(self, group: Alike) -> Prepared:
+    def _get_rules(self, group: EquivalenceClass) -> Prepared:
         if group.rules is None:
             view = self.build_view()
             rules = Prepared(group.pod, view, profile=self._profile)

@@ -36,7 +36,7 @@ _FOREIGN: Final = {
 }
 # Fields of an outcome that look like operators.
 _NO_SLIPS: Final = frozenset({"min"})
-_ALIKE: Final = 0.8
+_SIMILARITY: Final = 0.8
 
 
 class Absent(Value, frozen=True):
@@ -80,7 +80,7 @@ def _guess_operator(name: str) -> str:
     if name in _NO_SLIPS:
         return ""
     lowered = name.lower().lstrip("$")
-    near = difflib.get_close_matches(lowered, OPERATORS, n=1, cutoff=_ALIKE)
+    near = difflib.get_close_matches(lowered, OPERATORS, n=1, cutoff=_SIMILARITY)
     return _FOREIGN.get(lowered, near[0] if near else "")
 
 
@@ -202,15 +202,15 @@ def _covers(wanted: Any, got: Any) -> bool:
     return is_equal(wanted, got)
 
 
-def is_equal(one: Any, other: Any) -> bool:
+def is_equal(value: Any, other: Any) -> bool:
     """Equality as in JSON: 1 equals 1.0, and neither equals true."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(is_equal(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(is_equal, one, other))
-    return bool(one == other)
+    if isinstance(value, bool) or isinstance(other, bool):
+        return value is other
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(is_equal(value[key], other[key]) for key in value)
+    if isinstance(value, list) and isinstance(other, list):
+        return len(value) == len(other) and all(map(is_equal, value, other))
+    return bool(value == other)
 
 
 def _format_value(value: Any) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Floats, Ints
 
 
-def split_alike(sizes: Floats, counts: Floats, kinds: Ints, cells: int) -> Ints:
+def split_into_cells(sizes: Floats, counts: Floats, kinds: Ints, cells: int) -> Ints:
     """[C]: the cell of each class, from 0 without gaps. Classes of different kinds never share one.
 
     The cell with the most items times its widest ratio of sizes is split first, at the median item. There are as many

@@ -71,7 +71,7 @@ def _try_one_type(problem: PackingProblem, packed: Packing) -> Packing:
 
 
 def _count_fewest_bins(problem: PackingProblem) -> Ints:
-    """[T]: bins that hold everything if it were poured; more than there can be where something may not lie at all."""
+    """[T]: the fewest bins of each type by volume alone; `UNBOUNDED + 1` where some item does not fit the type."""
     volume = problem.counts @ problem.requests
     bins = np.where(volume > 0, -(-volume // np.maximum(problem.capacity, 1)), 0).max(axis=1, initial=0)
     wanted = problem.counts > 0
@@ -80,7 +80,7 @@ def _count_fewest_bins(problem: PackingProblem) -> Ints:
 
 
 def _try_cells(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
-    """If that leaves no more, and costs less."""
+    """The packing in cells, if it leaves no more items and costs less; else `packed`."""
     if np.count_nonzero(problem.counts) <= FEW_CLASSES or problem.counts.sum() > CELL_ITEMS:
         return packed, bound
     found = pack_in_cells(problem, effort)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.objects.api.tidb import TIDB_GROUP, TIDB_VERSION
-from plimsoll.operator.pause import ActionGuard, pause_in, read_pause
+from plimsoll.operator.pause import ActionGuard, read_pause_annotation, read_pause
 from plimsoll.operator.reconcile_all import FailedReconcile, reconcile_all
 from plimsoll.tidb.actuation.deletion import BaseState, DrainFirst, Finalization, Released
 from plimsoll.tidb.component_reconciler import ComponentContext, ComponentReconciler
@@ -141,9 +141,9 @@ class TidbReconciler:
         settings = self._dependencies.settings
         if settings.dry_run:
             return ActionGuard(dry_run=True).reason
-        paused = pause_in(observed.scaler.metadata.annotations)
+        paused = read_pause_annotation(observed.scaler.metadata.annotations)
         if not paused and observed.base is not None:
-            paused = pause_in(observed.base.metadata.annotations)
+            paused = read_pause_annotation(observed.base.metadata.annotations)
         paused = paused or await read_pause(self._dependencies.client, settings.controller_namespace)
         return ActionGuard(paused=paused).reason
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.core.selectors import LabelSelector
-from plimsoll.kube.controlled_objects.controller_refs import ObjectClaim, claim_on
+from plimsoll.kube.controlled_objects.controller_refs import ObjectClaim, classify_claim
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,4 +39,4 @@ def test_an_orphan_is_taken_what_no_longer_matches_let_go_and_nothing_stolen(
 ):
     owner = ObjectMeta(name="r", uid="ours", deletion_timestamp=NOW if is_owner_ending else None)
     one = candidate(**what)
-    assert claim_on(one, owner, matches=SELECTOR.matches(one.labels)) is claim
+    assert classify_claim(one, owner, matches=SELECTOR.matches(one.labels)) is claim

@@ -7,7 +7,7 @@ import pytest
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.leases import LeaseSettings, generate_identity
 from plimsoll.kube.leases.election import Election, Step
-from plimsoll.kube.leases.lease_record import UNREADABLE_HOLDER, LeaseRecord, record_of
+from plimsoll.kube.leases.lease_record import UNREADABLE_HOLDER, LeaseRecord, read_lease_record
 from plimsoll.runtime.entropy import SeededEntropy
 
 SETTINGS = LeaseSettings(name="lock", namespace="here")
@@ -128,19 +128,19 @@ def test_writes_that_no_longer_count_are_forgotten():
     "garbage", [None, [], "text", {"spec": 5, "metadata": "x"}, {"spec": {"leaseTransitions": {}}}]
 )
 def test_any_json_is_a_record(garbage: Any):
-    read = record_of(garbage, SETTINGS)
+    read = read_lease_record(garbage, SETTINGS)
     assert (read.holder, read.duration_s, read.transitions) == ("", 15, 0)
 
 
 @pytest.mark.parametrize("duration", [0, -3, True, 1.5, "15", None])
 def test_a_duration_that_makes_no_sense_is_counted_as_our_own_and_reported(duration: Any):
-    read = record_of({"spec": {"holderIdentity": "x", "leaseDurationSeconds": duration}}, SETTINGS)
+    read = read_lease_record({"spec": {"holderIdentity": "x", "leaseDurationSeconds": duration}}, SETTINGS)
     assert read.duration_s == 15
     assert read.oddities[0].startswith("leaseDurationSeconds: ")
 
 
 def test_a_holder_that_cannot_be_read_is_one():
-    assert record_of({"spec": {"holderIdentity": {"a": 1}}}, SETTINGS).holder == UNREADABLE_HOLDER
+    assert read_lease_record({"spec": {"holderIdentity": {"a": 1}}}, SETTINGS).holder == UNREADABLE_HOLDER
 
 
 @pytest.mark.parametrize(

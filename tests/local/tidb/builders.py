@@ -13,7 +13,7 @@ from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.tidb.instances import OPERATOR
 from plimsoll.local.tidb.simulated import SimulatedTidb, route_to_simulated
 from plimsoll.local.volumes.services import build_volume_services
-from plimsoll.local.volumes.storage_classes import default_storage_class
+from plimsoll.local.volumes.storage_classes import build_default_storage_class
 from plimsoll.objects.api.tidb import TIDB_GROUP
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import list_shipped_definitions
@@ -56,7 +56,7 @@ class LocalTidbCluster(CrashingLocalCluster):
                 self.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", manifest.body)
         self.run.settle()
         self.namespace(NAMESPACE)
-        self.made("/apis/storage.k8s.io/v1/storageclasses", default_storage_class())
+        self.made("/apis/storage.k8s.io/v1/storageclasses", build_default_storage_class())
         for number in range(self._nodes):
             self._add_node(f"n{number}")
         self.start()

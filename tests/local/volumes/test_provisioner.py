@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.local.volumes.storage_classes import default_storage_class
+from plimsoll.local.volumes.storage_classes import build_default_storage_class
 from tests.local.apiserver.builders import MERGE
 from tests.local.volumes.builders import (
     CLAIMS,
@@ -158,7 +158,7 @@ def test_a_class_may_have_its_volumes_kept(world: VolumeCluster):
 
 def test_the_class_of_a_new_cluster_is_the_default_one(world: VolumeCluster):
     world.make(NODES, node("n1", "z1"))
-    world.make(CLASSES, default_storage_class())
+    world.make(CLASSES, build_default_storage_class())
     world.make(CLAIMS, claim())
     assert world.claim()["spec"]["storageClassName"] == "standard"
     world.select_node("c", "n1")

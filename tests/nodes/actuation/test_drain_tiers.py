@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.nodes.config.drain_tiers import DrainTier, drain_tiers, group_by_tier, parse_drain_tiers
+from plimsoll.nodes.config.drain_tiers import DrainTier, build_drain_tiers, group_by_tier, parse_drain_tiers
 from plimsoll.nodes.config.policy import ScaleDown
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.pods import Pod, PodSpec
@@ -16,8 +16,8 @@ def pod(name: str, priority: int | None) -> Pod:
 
 
 def test_without_tiers_all_pods_go_at_once_under_one_grace_period():
-    assert drain_tiers(ScaleDown()) == (DrainTier(0, 600),)
-    ((tier, pods),) = group_by_tier([pod("a", 5), pod("b", -5), pod("c", None)], drain_tiers(ScaleDown()))
+    assert build_drain_tiers(ScaleDown()) == (DrainTier(0, 600),)
+    ((tier, pods),) = group_by_tier([pod("a", 5), pod("b", -5), pod("c", None)], build_drain_tiers(ScaleDown()))
     assert (tier.grace_s, len(pods)) == (600, 3)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.nodes.cluster_state.observed import call_error, to_observed_instance
+from plimsoll.nodes.cluster_state.observed import build_call_error, to_observed_instance
 from plimsoll.nodes.model import call_outcomes
 from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.nodes.providers import values
@@ -33,6 +33,6 @@ def test_errors_of_instances(kind: ErrorClass):
 
 @pytest.mark.parametrize("kind", call_outcomes.FailureKind)
 def test_failures_of_calls(kind: call_outcomes.FailureKind):
-    found = call_error(call_outcomes.CallFailed(kind=kind, message="sorry"))
+    found = build_call_error(call_outcomes.CallFailed(kind=kind, message="sorry"))
     assert (found.code, found.message) == (str(kind), "sorry")
     assert (found.error_class is ErrorClass.OUT_OF_RESOURCES) is (kind is call_outcomes.FailureKind.OUT_OF_RESOURCES)

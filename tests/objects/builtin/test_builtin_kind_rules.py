@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.objects.builtin import check_create
-from plimsoll.objects.builtin.validation.cron import schedule_problem
+from plimsoll.objects.builtin.validation.cron import find_schedule_problem
 from tests.objects.builtin.recordings import a_container, a_job, a_template, a_workload, an_object
 
 Json = dict[str, Any]
@@ -308,7 +308,7 @@ def test_the_name_of_a_cron_job_leaves_room_for_its_jobs():
     ],
 )
 def test_schedules(schedule: str, problem: str | None):
-    assert schedule_problem(schedule) == problem
+    assert find_schedule_problem(schedule) == problem
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def decoded(body: Json) -> Json:
 @pytest.mark.parametrize("id_", _BODIES)
 def test_a_prepared_object_is_judged_as_the_file_it_came_from(id_: str):
     body = _BODIES[id_]
-    errors = api.create_errors(defaults.copy_prepared_for_create(decoded(body)))
+    errors = api.validate_create(defaults.copy_prepared_for_create(decoded(body)))
     assert errors == api.check_create(body).errors
 
 
@@ -40,7 +40,7 @@ def test_a_prepared_object_is_judged_as_the_file_it_came_from(id_: str):
 def test_a_defaulted_object_is_written_over_another_as_the_files_would_be(id_: str):
     body = _BODIES[id_]
     new = {**body, "metadata": {**body.get("metadata", {}), "labels": {"not a label": "x"}}}
-    errors = api.update_errors(defaults.copy_with_defaults(decoded(new)), defaults.copy_with_defaults(decoded(body)))
+    errors = api.validate_update(defaults.copy_with_defaults(decoded(new)), defaults.copy_with_defaults(decoded(body)))
     assert errors == api.check_update(new, body).errors
 
 

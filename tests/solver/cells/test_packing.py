@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.bounds.lower_bound import lower_bound
-from plimsoll.solver.cell_split import split_alike
+from plimsoll.solver.bounds.lower_bound import compute_lower_bound
+from plimsoll.solver.cell_split import split_into_cells
 from plimsoll.solver.cells import packing as cells
 from plimsoll.solver.cells.filling_kernel import Bin, CellItems, fill_as_planned, top_up
 from plimsoll.solver.cells.packing import pack_in_cells
@@ -51,7 +51,7 @@ def test_every_item_has_a_bin_it_may_lie_in(seed: int):
     packed = pack_in_cells(problem, COARSE)
     assert faults(problem, packed) == []
     assert packed.left.sum() == 0
-    assert packed.cost >= lower_bound(problem, effort=COARSE)
+    assert packed.cost >= compute_lower_bound(problem, effort=COARSE)
 
 
 @pytest.mark.usefixtures("cells_from_ten_classes_on")
@@ -93,7 +93,7 @@ def test_items_that_all_differ_come_close_to_the_bound(kind: str):
     problem = packing(*demand(kind, pods=1500, classes=1500, seed=3), capacity, price)
     packed = pack_in_cells(problem, Effort())
     assert faults(problem, packed) == []
-    assert packed.cost <= 1.025 * lower_bound(problem, effort=Effort())
+    assert packed.cost <= 1.025 * compute_lower_bound(problem, effort=Effort())
 
 
 def one_cell(sizes: list[int], *, room: int) -> tuple[CellItems, Bin]:
@@ -141,7 +141,7 @@ def test_a_bin_is_topped_up_with_the_most_valuable_that_fits():
 def test_cells_hold_one_kind_and_cover_every_class(classes: int, wanted: int, seed: int):
     random = np.random.default_rng(seed)
     kinds = random.integers(0, 3, classes)
-    found = split_alike(random.random((classes, 2)), np.ones(classes), kinds, wanted)
+    found = split_into_cells(random.random((classes, 2)), np.ones(classes), kinds, wanted)
     assert sorted(set(found.tolist())) == list(range(found.max() + 1))
     assert all(len(set(kinds[found == index].tolist())) == 1 for index in range(found.max() + 1))
     assert found.max() + 1 == max(len(set(kinds.tolist())), min(wanted, classes))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given, settings
 
-from plimsoll.solver.bounds.lower_bound import compute_bound, lower_bound
+from plimsoll.solver.bounds.lower_bound import compute_bound, compute_lower_bound
 from plimsoll.solver.column_generation.generator import improve
 from plimsoll.solver.packing.mixed import pack_mixed
 from plimsoll.solver.packing.solution import join_patterns
@@ -36,7 +36,7 @@ def test_what_comes_back_is_valid_leaves_no_more_and_costs_no_more(problem: Pack
     assert improved.cost <= incumbent.cost
     assert (improved.left == incumbent.left).all()
     served = replace(problem, counts=problem.counts - improved.left)
-    assert lower_bound(served, effort=THOROUGH) <= improved.cost
+    assert compute_lower_bound(served, effort=THOROUGH) <= improved.cost
 
 
 def test_bins_of_one_item_become_full_bins():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.bounds.lower_bound import compute_bound, lower_bound
+from plimsoll.solver.bounds.lower_bound import compute_bound, compute_lower_bound
 from plimsoll.solver.column_generation.proven_bound import bound_from_values, prove_bound
 from plimsoll.solver.knapsack.branch_and_bound import NEAR, solve_content_exactly
 from plimsoll.solver.knapsack.item_values import build_item_values
@@ -22,14 +22,14 @@ PROVING = Effort(gap=0.0, rounds=200, branch_nodes=10_000)
 
 
 def proven(problem: PackingProblem, *, enough: float = 1e9) -> float:
-    return prove_bound(problem, PROVING, known=lower_bound(problem, effort=PROVING), enough=enough)
+    return prove_bound(problem, PROVING, known=compute_lower_bound(problem, effort=PROVING), enough=enough)
 
 
 @given(tiny_packings())
 @settings(max_examples=40, deadline=None)
 def test_no_packing_is_cheaper_than_what_is_proven(problem: PackingProblem):
     best = cheapest(problem)
-    assert lower_bound(problem, effort=PROVING) <= proven(problem) <= best + 1e-9
+    assert compute_lower_bound(problem, effort=PROVING) <= proven(problem) <= best + 1e-9
 
 
 @given(tiny_packings(), st.lists(st.floats(0, 10), min_size=3, max_size=3))
@@ -96,11 +96,11 @@ def test_whole_items_need_more_bins_than_their_volume():
 def test_few_large_items_are_proven_closer():
     capacity, price = n1_types()
     problem = packing(*demand("uniform", pods=30, classes=10), capacity, price)
-    assert proven(problem) > lower_bound(problem, effort=PROVING) * 1.01
+    assert proven(problem) > compute_lower_bound(problem, effort=PROVING) * 1.01
 
 
 def test_a_bound_that_is_enough_is_not_worked_on():
     capacity, price = n1_types()
     problem = packing(*demand("uniform", pods=30, classes=10), capacity, price)
-    known = lower_bound(problem, effort=PROVING)
+    known = compute_lower_bound(problem, effort=PROVING)
     assert prove_bound(problem, PROVING, known=known, enough=known) == known

@@ -55,7 +55,7 @@ _ADVICE_ON_WORKLOADS = (
 
 
 def why(
-    thing: Annotated[
+    subject: Annotated[
         str,
         typer.Argument(
             help="A pod, a workload (deploy, sts, ds, rs, job, cronjob), a node, nodegroup, machinetype, request, "
@@ -101,10 +101,10 @@ def why(
     """
     from plimsoll.runtime.clocks import RealClock
 
-    if thing.startswith(ENTRY):
-        print_entry(thing, data, output)
+    if subject.startswith(ENTRY):
+        print_entry(subject, data, output)
         return
-    ref = read_ref(f"{thing}/{name}" if name else thing, namespace=namespace)
+    ref = read_ref(f"{subject}/{name}" if name else subject, namespace=namespace)
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     if data or (not connection.options and get_journal_path(data).exists()):
         decisions = _read_from_file(ref, data, limit=limit)

@@ -131,9 +131,9 @@ def _check_expander(chain: str) -> None:
 
 
 def _read_overlay(filename: str) -> dict[str, Overlay]:
-    from plimsoll.nodes.config.price_overlays import overlay_in
+    from plimsoll.nodes.config.price_overlays import decode_overlay_file
 
-    return overlay_in(read_file(filename), source=filename) if filename else {}
+    return decode_overlay_file(read_file(filename), source=filename) if filename else {}
 
 
 class _TimedPlan(NamedTuple):

@@ -51,7 +51,7 @@ class AutoscalerFiles(Value):
             None,
         )
 
-    def open_to(self, namespace: str) -> frozenset[str]:
+    def find_namespaces_open_to(self, namespace: str) -> frozenset[str]:
         return frozenset(
             name
             for name, allowed_namespaces in self.annotations.items()
@@ -78,7 +78,7 @@ class GivenAutoScaler(Value):
             if (complaint.reason == "FieldUnknown" or not complaint.field.startswith("spec."))
             and not complaint.field.startswith("status")
         ]
-        namespaces = world.open_to(self.autoscaler.metadata.namespace)
+        namespaces = world.find_namespaces_open_to(self.autoscaler.metadata.namespace)
         base = self._find_base(world)
         found = [*outside, *map(str, find_problems(self.autoscaler, base, open_namespaces=namespaces))]
         if base is None and not found:
@@ -146,7 +146,7 @@ def find_rule_complaints(manifest: Manifest, world: AutoscalerFiles) -> tuple[Co
     autoscaler = convert_object(TidbClusterAutoScaler, manifest.body)
     if isinstance(autoscaler, BadObject):
         return (Complaint(field="", reason="FieldValueTypeInvalid", message=autoscaler.problem),)
-    namespaces = world.open_to(autoscaler.metadata.namespace)
+    namespaces = world.find_namespaces_open_to(autoscaler.metadata.namespace)
     found = find_problems(autoscaler, world.find_base(autoscaler), open_namespaces=namespaces)
     return tuple(
         Complaint(field=field_problem.field, reason="FieldValueInvalid", message=field_problem.reason)

@@ -105,7 +105,7 @@ class ObservedCluster:
 
 
 class KafkaObserver:
-    """Reads clusters."""
+    """Reads a Kafka with its node pools, pods and rebalances from the API server."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -28,7 +28,7 @@ from plimsoll.kafka.wire.auto_rebalance_config import read_auto_rebalance_config
 from plimsoll.kafka.wire.kafka_status import build_conditions
 from plimsoll.kafka.wire.names import PAUSE_ANNOTATION, SKIP_SCALE_DOWN_CHECK_ANNOTATION, build_auto_rebalance_name
 from plimsoll.kafka.wire.status_views import build_status_views, read_status_views
-from plimsoll.operator.pause import ActionGuard, pause_in
+from plimsoll.operator.pause import ActionGuard, read_pause_annotation
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -228,7 +228,7 @@ class _Reconcile:
 
     async def _find_pause(self) -> Reason | None:
         guard = await self._dependencies.read_guard()
-        return guard.reason or ActionGuard(paused=pause_in(self._kafka.metadata.annotations)).reason
+        return guard.reason or ActionGuard(paused=read_pause_annotation(self._kafka.metadata.annotations)).reason
 
     def _is_annotated(self, annotation: str) -> bool:
         return self._kafka.metadata.annotations.get(annotation, "").strip().lower() == "true"
@@ -395,7 +395,7 @@ class _Reconcile:
         failed = {problem.facts["broker"]: problem for problem in problems if problem.facts["broker"] in staying}
         decision.left_cordoned = frozenset(failed)
         for broker in sorted(decision.left_cordoned - self._list_unlisted(decision)):
-            # The status still names the broker, so that the next pass tries again.
+            # The status still names the broker, so that the next reconcile tries again.
             raise ReconcileFailed(failed[broker])
         decision.is_waiting = decision.is_waiting or bool(failed)
         decision.warnings += [problem for problem in problems if problem.facts["broker"] not in failed]

@@ -42,7 +42,7 @@ from plimsoll.kafka.wire.names import (
 from plimsoll.kafka.wire.status_views import build_view
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.objects.api.core import ConfigMap
-from plimsoll.operator.pause import ActionGuard, pause_in
+from plimsoll.operator.pause import ActionGuard, read_pause_annotation
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -181,7 +181,7 @@ class CompanionReconciler:
 
     async def _find_pause(self, kafka: Kafka) -> Reason | None:
         guard = await self._dependencies.read_guard()
-        return guard.reason or ActionGuard(paused=pause_in(kafka.metadata.annotations)).reason
+        return guard.reason or ActionGuard(paused=read_pause_annotation(kafka.metadata.annotations)).reason
 
     # ---- state
 

@@ -32,7 +32,7 @@ class CompletedObservation(Value):
 
 
 class RebalanceInputs:
-    """Completes observations."""
+    """Adds to an observation what the step of an automatic rebalance needs: ready brokers, settings, the executor."""
 
     def __init__(self, observer: KafkaObserver, brokers: BrokerView, cruise_controls: CruiseControls) -> None:
         self._observer = observer

@@ -35,7 +35,7 @@ from plimsoll.kube.controller.finalizers import Finalizer
 from plimsoll.kube.errors import Conflict, NotFound
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.kafka import Kafka, KafkaRebalance
-from plimsoll.operator.pause import ActionGuard, pause_in
+from plimsoll.operator.pause import ActionGuard, read_pause_annotation
 from plimsoll.operator.reconcile_all import FailedReconcile, reconcile_all
 
 if TYPE_CHECKING:
@@ -188,9 +188,9 @@ class _Reconcile:
         guard = await self._dependencies.read_guard()
         if guard.reason is not None:
             return guard.reason
-        paused = pause_in(self._metadata.annotations)
+        paused = read_pause_annotation(self._metadata.annotations)
         if not paused and self._kafka is not None:
-            paused = pause_in(self._kafka.metadata.annotations)
+            paused = read_pause_annotation(self._kafka.metadata.annotations)
         return ActionGuard(paused=paused).reason
 
     # ---- calls

@@ -100,8 +100,8 @@ class ExecutionContext:
             return
         self._wake.clear()
 
-    async def find_brake(self) -> Reason | None:
-        """Why nothing new may be sent now."""
+    async def read_guard_reason(self) -> Reason | None:
+        """The reason of the action guard why nothing new may be sent now; None: actions are allowed."""
         return (await self.read_guard()).reason
 
     def count_free_bytes(self) -> int | None:

@@ -197,9 +197,9 @@ class Executor:
         record = await self._store.read()
         if record is not None and record.plan is not None:
             raise ExecutionRefused(_explain_unfinished(record.plan.execution_id))
-        brake = (await self._read_guard()).reason
-        if brake is not None:
-            raise ExecutionRefused(brake)
+        guard_reason = (await self._read_guard()).reason
+        if guard_reason is not None:
+            raise ExecutionRefused(guard_reason)
         if not options.is_confirmed and (refusal := _find_unconfirmed(proposals, options.max_bytes_unconfirmed)):
             raise ExecutionRefused(refusal)
         return RecordedState() if record is None else record.state

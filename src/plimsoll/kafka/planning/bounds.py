@@ -44,7 +44,7 @@ def find_bounds(
                 counts.astype(np.float64),
                 windows.low_count.astype(np.float64),
                 windows.high_count.astype(np.float64),
-                windows.count_is_inside(placement.load[Metric.REPLICAS].astype(np.int64)),
+                windows.find_counts_inside(placement.load[Metric.REPLICAS].astype(np.int64)),
             ),
         )
         slack = windows.byte_slack

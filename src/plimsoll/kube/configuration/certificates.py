@@ -51,7 +51,7 @@ def build_client_pair(certificate: bytes, key: bytes) -> ClientPair:
     )
 
 
-def end_of(certificate: bytes) -> datetime | None:
+def read_expiry(certificate: bytes) -> datetime | None:
     """When the first certificate of the text expires; None without a certificate."""
     chain = _find_certificates(certificate)
     try:

@@ -26,7 +26,7 @@ KIND: Final = "ExecCredential"
 _ANSWER: Final = "its answer"
 
 
-def exec_info(entry: ExecConfig, *, is_interactive: bool) -> str:
+def format_exec_info(entry: ExecConfig, *, is_interactive: bool) -> str:
     """The text of KUBERNETES_EXEC_INFO."""
     spec: dict[str, Any] = {"interactive": is_interactive}
     if entry.cluster_info is not None:

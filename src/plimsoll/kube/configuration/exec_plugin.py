@@ -18,7 +18,7 @@ import structlog
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.configuration.credentials import has_part
 from plimsoll.kube.configuration.exec_config import InteractiveMode
-from plimsoll.kube.configuration.exec_credential import exec_info, read_credential
+from plimsoll.kube.configuration.exec_credential import format_exec_info, read_credential
 from plimsoll.kube.configuration.processes import Command, Finished, Killed, NotStarted
 from plimsoll.kube.errors import CredentialsFailed, CredentialsLate
 
@@ -38,7 +38,7 @@ _LONGEST_QUOTE: Final = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginHost:
-    """The surroundings of plugins: processes, terminal, clock."""
+    """What plugins depend on: processes, terminal, clock."""
 
     runner: ProcessRunner
     clock: Clock
@@ -118,7 +118,7 @@ class ExecPlugin:
         entry, host = self._entry, self._host
         limit_s = host.interactive_timeout_s if is_interactive else host.timeout_s
         self._run = (host.clock.monotonic_s(), limit_s)
-        info = {EXEC_INFO: exec_info(entry, is_interactive=is_interactive)}
+        info = {EXEC_INFO: format_exec_info(entry, is_interactive=is_interactive)}
         outcome = await host.runner.run(
             Command(
                 argv=(entry.command, *entry.arguments),

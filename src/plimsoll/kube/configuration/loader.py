@@ -2,7 +2,7 @@
 
     --server alone  →  --kubeconfig  →  $KUBECONFIG  →  ~/.kube/config  →  the pod's service account
 
-Commands call `find_access`. Its surroundings (terminal, processes, the pod's files) are in `LoaderContext`, so that
+Commands call `find_access`. Its dependencies (terminal, processes, the pod's files) are in `LoaderContext`, so that
 tests can replace them.
 """
 

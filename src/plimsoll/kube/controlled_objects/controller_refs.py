@@ -46,7 +46,7 @@ class ObjectClaim(StrEnum):
     NOT_OURS = "not ours"
 
 
-def claim_on(candidate: ObjectMeta, owner: ObjectMeta, *, matches: bool) -> ObjectClaim:
+def classify_claim(candidate: ObjectMeta, owner: ObjectMeta, *, matches: bool) -> ObjectClaim:
     """How `owner` stands to an object its selector matches or not. One that is being deleted changes nothing."""
     controller = find_controller(candidate)
     if controller is not None:
@@ -107,10 +107,10 @@ class ControllerRefManager:
             if matches:
                 match metadata.owner_references:
                     case (reference,) if reference.controller and reference.uid == uid:
-                        # So are nearly all of them, in every turn: `claim_on` would say the same.
+                        # So are nearly all of them, in every turn: `classify_claim` would say the same.
                         ours.append(item)
                         continue
-            match claim_on(metadata, owner, matches=matches):
+            match classify_claim(metadata, owner, matches=matches):
                 case ObjectClaim.OURS:
                     ours.append(item)
                 case ObjectClaim.RELEASE:

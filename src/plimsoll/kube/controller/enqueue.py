@@ -1,6 +1,6 @@
 """Adds keys to controllers when objects change.
 
-    enqueue_on(pods, controller, of_owner(KAFKA))
+    enqueue_on(pods, controller, build_owner_keys(KAFKA))
 
 A `Keys` function returns the keys that a change concerns. It reads the state before and after, because an object that
 changed its owner concerns both owners.

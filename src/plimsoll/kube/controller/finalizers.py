@@ -5,7 +5,7 @@ at which the list was read: a write in between makes ours a conflict, and the ob
 other finalizer is lost, and ours is never added to an object that is being deleted.
 
 The given metadata may come from a stale cache. So UNCHANGED is returned only after a GET. A controller that calls `add`
-in every pass and can rely on its cache checks `is_set` first, which saves the read. Nothing here waits: the caller
+in every reconcile and can rely on its cache checks `is_set` first, which saves the read. Nothing here waits: the caller
 retries what the server cannot do now.
 """
 

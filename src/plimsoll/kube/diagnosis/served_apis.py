@@ -226,13 +226,13 @@ def _format_by_problem(lacking: list[DefinitionState]) -> str:
     return "; ".join(f"{problem}: {', '.join(names)}" for problem, names in names.items())
 
 
-def _build_details(one: DefinitionState) -> dict[str, Any]:
+def _build_details(state: DefinitionState) -> dict[str, Any]:
     return {
-        "name": one.definition.name,
-        "versions": list(one.versions),
-        "wanted": list(one.definition.versions),
-        "optional": one.definition.is_optional,
-        "problem": one.problem,
+        "name": state.definition.name,
+        "versions": list(state.versions),
+        "wanted": list(state.definition.versions),
+        "optional": state.definition.is_optional,
+        "problem": state.problem,
     }
 
 

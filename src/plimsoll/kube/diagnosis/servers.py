@@ -10,7 +10,7 @@ import msgspec
 
 from plimsoll.core.errors import Unreachable
 from plimsoll.core.values import Value
-from plimsoll.kube.configuration.certificates import end_of
+from plimsoll.kube.configuration.certificates import read_expiry
 from plimsoll.kube.diagnosis.findings import Finding, Level, NoExamination
 from plimsoll.kube.discovery import ServerVersion
 from plimsoll.kube.errors import (
@@ -65,7 +65,7 @@ class Target(Value):
             origin=access.origin,
             is_verified=access.server.startswith("https://") and not access.tls.is_insecure,
             is_shown_credentials=has_proof and not is_as_another,
-            certificate_ends=end_of(credential.certificate_pem),
+            certificate_ends=read_expiry(credential.certificate_pem),
         )
 
     @property

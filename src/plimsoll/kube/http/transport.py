@@ -78,11 +78,11 @@ class HttpTransport:
     ) -> None:
         """Raises `InvalidInput` for an address or a proxy that cannot be used. `environment`: where proxies are set."""
         address = ServerAddress.parse(access.server)
-        surroundings = os.environ if environment is None else environment
+        variables = os.environ if environment is None else environment
         self._access = access
         self._user_agent = user_agent
         self._limits = limits or HttpLimits()
-        self._route = Route(address, choose_proxy(address, proxy_url=access.proxy_url, environment=surroundings))
+        self._route = Route(address, choose_proxy(address, proxy_url=access.proxy_url, environment=variables))
         self._tls = TlsContexts(access.tls)
         self._calls = InFlightCalls()
         self._places = asyncio.Semaphore(self._limits.calls_at_once)

@@ -183,7 +183,7 @@ class Election(Value):
         return msgspec.structs.replace(self, **changes)
 
 
-def _is_same(one: LeaseRecord | None, other: LeaseRecord | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one.version == other.version and bool(one.version)
+def _is_same(record: LeaseRecord | None, other: LeaseRecord | None) -> bool:
+    if record is None or other is None:
+        return record is other
+    return record.version == other.version and bool(record.version)

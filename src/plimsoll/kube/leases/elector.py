@@ -36,7 +36,7 @@ _SHORTEST_WAIT_S: Final = 0.001
 
 
 class LeaderElector:
-    """One candidacy."""
+    """Acquires a lease, renews it and releases it: one replica of a controller in its leader election."""
 
     def __init__(self, holder: LeaseHolder, port: ResourceLock, *, entropy: Entropy) -> None:
         self.holder = holder

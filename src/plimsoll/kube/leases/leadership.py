@@ -41,7 +41,7 @@ async def run_while_leading(holder: LeaseHolder, main: Callable[[], Coroutine[An
         if not await _happens_first(holder.wait_until_acquired(), holder):
             raise LeadershipLost(f"the election ended: {holder.loss_reason}")
         task = asyncio.create_task(main(), name="main while leading")
-        if await _happens_first(_end_of(task), holder):
+        if await _happens_first(_wait_for_end(task), holder):
             return task.result()
         log.error("lease.stopping_main", reason=holder.loss_reason)
         raise LeadershipLost(f"the lease is lost: {holder.loss_reason}")
@@ -67,7 +67,7 @@ async def _happens_first(wanted: Coroutine[Any, Any, object], holder: LeaseHolde
         await asyncio.wait(tasks)
 
 
-async def _end_of(task: asyncio.Task[Any]) -> None:
+async def _wait_for_end(task: asyncio.Task[Any]) -> None:
     await asyncio.wait((task,))
 
 

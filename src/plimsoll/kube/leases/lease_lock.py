@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from plimsoll.kube.errors import NotFound, UnreadableAnswer
-from plimsoll.kube.leases.lease_record import record_of
+from plimsoll.kube.leases.lease_record import read_lease_record
 from plimsoll.kube.requests.status_errors import build_api_error
 from plimsoll.kube.transport import JSON, MERGE_PATCH, Request
 from plimsoll.objects.api.coordination import Lease
@@ -92,4 +92,4 @@ class LeaseLock:
             raise UnreadableAnswer(f"{call.method} {call.path}: not JSON: {error}") from error
         if not isinstance(lease, dict) or lease.get("kind") != self._header["kind"]:
             raise UnreadableAnswer(f"{call.method} {call.path}: the answer is not a Lease")
-        return record_of(lease, self._settings)
+        return read_lease_record(lease, self._settings)

@@ -66,7 +66,7 @@ def format_micro_time(moment: datetime) -> str:
     return MicroTime.of(moment).to_text()
 
 
-def record_of(lease: Any, settings: LeaseSettings) -> LeaseRecord:
+def read_lease_record(lease: Any, settings: LeaseSettings) -> LeaseRecord:
     """The record in a decoded Lease object."""
     oddities: list[str] = []
     spec = _read_mapping(lease, "spec", oddities)

@@ -94,6 +94,6 @@ def build_event_body(occurrence: Occurrence, source: EventSource) -> dict[str, A
     return {**body, "action": occurrence.action} if occurrence.action else body
 
 
-def count_patch(*, message: str, count: int, last_at: datetime) -> dict[str, Any]:
+def build_count_patch(*, message: str, count: int, last_at: datetime) -> dict[str, Any]:
     """The patch for one more occurrence."""
     return {"message": message, "count": count, "lastTimestamp": format_time(last_at)}

@@ -38,7 +38,7 @@ class EventQueue:
         self._capacity = capacity
         self._similar = similar
         self._waiting: OrderedDict[Key, QueuedEvent] = OrderedDict()
-        self._alike: Counter[Key] = Counter()
+        self._similar_waiting: Counter[Key] = Counter()
         self.events = 0
         """The number of events, each repetition counted."""
 
@@ -47,7 +47,7 @@ class EventQueue:
         self.events += 1
         key = ("one", *build_equality_key(occurrence))
         what = build_similar_key(occurrence)
-        is_combined = key not in self._waiting and self._alike[what] + 1 >= self._similar
+        is_combined = key not in self._waiting and self._similar_waiting[what] + 1 >= self._similar
         if is_combined:
             key = ("combined", *what)
         before = self._waiting.get(key)
@@ -57,7 +57,7 @@ class EventQueue:
         pushed_out = self.take() if len(self._waiting) >= self._capacity else None
         self._waiting[key] = QueuedEvent(last=occurrence, first_at=occurrence.at, is_combined=is_combined)
         if not is_combined:
-            self._alike[what] += 1
+            self._similar_waiting[what] += 1
         return pushed_out
 
     def take(self) -> QueuedEvent:
@@ -66,9 +66,9 @@ class EventQueue:
         self.events -= queued.times
         if not queued.is_combined:
             what = build_similar_key(queued.last)
-            self._alike[what] -= 1
-            if not self._alike[what]:
-                del self._alike[what]
+            self._similar_waiting[what] -= 1
+            if not self._similar_waiting[what]:
+                del self._similar_waiting[what]
         return queued
 
     def __bool__(self) -> bool:

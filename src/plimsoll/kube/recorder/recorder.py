@@ -34,9 +34,9 @@ from plimsoll.kube.recorder.event_objects import (
     REASON_BYTES,
     EventType,
     Occurrence,
+    build_count_patch,
     build_event_body,
     build_event_name,
-    count_patch,
     cut,
     to_unix_ns,
 )
@@ -202,7 +202,7 @@ class EventRecorder:
                 pending, Written(name=pending.name, count=times, first_at=pending.folded.first_at)
             )
         now = Written(name=before.name, count=before.count + times, first_at=before.first_at)
-        patch = count_patch(message=pending.entry.message, count=now.count, last_at=occurrence.at)
+        patch = build_count_patch(message=pending.entry.message, count=now.count, last_at=occurrence.at)
         try:
             await self._client.merge_patch(Event, now.name, patch, namespace=occurrence.namespace)
         except NotFound:
@@ -269,7 +269,7 @@ class _PendingEvent:
     def build_body(self, new: Written, source: EventSource) -> dict[str, Any]:
         return {
             **build_event_body(self.occurrence, source),
-            **count_patch(message=self.entry.message, count=new.count, last_at=self.occurrence.at),
+            **build_count_patch(message=self.entry.message, count=new.count, last_at=self.occurrence.at),
             "metadata": {"name": new.name, "namespace": self.occurrence.namespace},
             "firstTimestamp": format_time(new.first_at),
         }

@@ -147,7 +147,7 @@ def get_namespace(body: Body) -> str:
     return str(metadata.get("namespace") or "") if isinstance(metadata, Mapping) else ""
 
 
-def patch_body(body: Wire | Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes) -> bytes:
+def encode_patch_body(body: Wire | Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes) -> bytes:
     """Encode a patch."""
     return body if isinstance(body, bytes) else encode_json(body)
 

@@ -109,7 +109,7 @@ class ApplyOptions(WriteOptions, total=False):
 
 
 class WatchOptions(TypedDict, total=False):
-    """How to watch."""
+    """The parameters of a watch request: how long it lasts, and what it sends besides changes."""
 
     timeout_seconds: int
     """When the server ends it; 0: when it likes."""

@@ -2,7 +2,7 @@
 
 Names and rules are those of Cluster Autoscaler's provider interface. Every change is one write to one NodeGroup, on
 condition that no other writer changed it in between: it happens whole or not at all, and the controller does the rest
-(`local.get_cloud.controller`). Reads go to the server without a cache.
+(`local.cloud.controller`). Reads go to the server without a cache.
 
 Mutating calls are logged and subject to the faults of the `Cloud` object. Reads are neither.
 """

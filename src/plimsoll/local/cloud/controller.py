@@ -220,7 +220,7 @@ class CloudController:
             await self._write_group_status(group, members.get(group.metadata.name, []))
 
     async def _write_group_status(self, group: NodeGroup, members: list[Machine]) -> None:
-        status = _group_status(group, members)
+        status = _build_group_status(group, members)
         before = group.status
         known = {
             "observedGeneration": before.observed_generation,
@@ -268,7 +268,7 @@ class CloudController:
         return Again(after_s=min(waits)) if waits else Done()
 
 
-def _group_status(group: NodeGroup, members: list[Machine]) -> dict[str, Any]:
+def _build_group_status(group: NodeGroup, members: list[Machine]) -> dict[str, Any]:
     count = {state: sum(machine.status.state == state for machine in members) for state in MachineState}
     messages = {machine.status.error.message: None for machine in members if machine.status.error is not None}
     if group.spec.target > group.spec.max:

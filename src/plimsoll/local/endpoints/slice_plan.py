@@ -177,7 +177,7 @@ class _Layout:
         )
 
     def _keep(self, slices: Sequence[EndpointSlice]) -> tuple[dict[str, list[dict[str, Any]]], set[str]]:
-        """By slice, what stays in it as it is to look now; and who that is."""
+        """The endpoints that stay in each slice, in their wanted form; and the uids of their pods."""
         placed: set[str] = set()
         kept: dict[str, list[dict[str, Any]]] = {}
         for endpoint_slice in slices:

@@ -99,7 +99,7 @@ class PodController:
     def _list_keys_of_node(self, change: Change[Node]) -> Iterable[Key]:
         """All pods of a node that came, went, or may have become or ceased to be simulated; not at every heartbeat."""
         match change:
-            case Updated(old=old, new=new) if _looks_alike(old, new):
+            case Updated(old=old, new=new) if _has_same_relevant_fields(old, new):
                 return ()
             case Deleted(last=node):
                 self._admitted.remove_node(node.metadata.name)
@@ -222,7 +222,7 @@ class PodController:
         return Again(after_s=max((until - self._clock.now()).total_seconds(), 0.001))
 
 
-def _looks_alike(old: Node, new: Node) -> bool:
+def _has_same_relevant_fields(old: Node, new: Node) -> bool:
     """Whether nothing changed that its pods would notice."""
     return (
         old.metadata.uid == new.metadata.uid

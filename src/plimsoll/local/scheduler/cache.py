@@ -149,7 +149,7 @@ class SchedulerCache:
         self._assumed.pop(key, None)
         self._nominated.pop(key, None)
         before = self._pods.get(key)
-        if before is not None and _is_counted_alike(before[1], pod):
+        if before is not None and _has_same_counts(before[1], pod):
             self._outdated[key] = pod
             return False
         self._outdated.pop(key, None)
@@ -262,7 +262,7 @@ def _looks_the_same(old: Node, new: Node) -> bool:
     )
 
 
-def _is_counted_alike(old: PlacedPod, new: Pod) -> bool:
+def _has_same_counts(old: PlacedPod, new: Pod) -> bool:
     """What rules read of a placed pod; the rest of it is brought up to date apart (`take_snapshot`)."""
     same = (
         old.pod.metadata.uid == new.metadata.uid

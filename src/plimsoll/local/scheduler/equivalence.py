@@ -119,7 +119,9 @@ class PodClass:
         if known is None:
             verdict = self.rules.check(place)
             known = load.answers[self._asks] = (verdict, self._scores.compute_score(load) if verdict is FITS else 0)
-        found = self._judgements[name] = NodeEvaluation(place, known[0], known[1], load.kins.get(self._labels_key, 0))
+        found = self._judgements[name] = NodeEvaluation(
+            place, known[0], known[1], load.pods_by_labels.get(self._labels_key, 0)
+        )
         return found
 
 

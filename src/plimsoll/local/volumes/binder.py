@@ -134,7 +134,7 @@ class VolumeBinder:
             named=self._latest_volumes.get(named) if named else None,
             volumes=() if named else self._list_volumes(claim),
             storage_class=self._classes.cache.get(get_class_name(claim)),
-            default_class="" if named else self._default_class(),
+            default_class="" if named else self._find_default_class(),
             unscheduled_pods=self._list_unscheduled_pods(claim),
         )
 
@@ -143,7 +143,7 @@ class VolumeBinder:
         kept = self._volumes.cache.list_by_index(_BY_CLAIM, get_key(claim))
         return tuple(self._latest_volumes.get_newest(volume) for volume in (*free, *kept))
 
-    def _default_class(self) -> str:
+    def _find_default_class(self) -> str:
         """The youngest of those that are marked, as the API server's admission takes it."""
         marked = [
             storage_class.metadata for storage_class in self._classes.cache if is_default_class(storage_class.metadata)
@@ -192,7 +192,7 @@ class VolumeBinder:
         self._volumes.add_index(
             _FREE_BY_CLASS, lambda volume: [get_volume_class_name(volume)] if volume.spec.claim_ref is None else []
         )
-        self._volumes.add_index(_BY_CLAIM, _claim_named_by)
+        self._volumes.add_index(_BY_CLAIM, _list_named_claims)
         self._claims.add_index(
             _UNBOUND_BY_CLASS,
             lambda claim: [] if BIND_COMPLETED in claim.metadata.annotations else [get_class_name(claim)],
@@ -220,7 +220,7 @@ class VolumeBinder:
         subjects = {BinderKey(*change.key): None}
         for volume in list_states(change):
             assert isinstance(volume, PersistentVolume)
-            subjects.update((BinderKey(*key), None) for key in _claim_named_by(volume))
+            subjects.update((BinderKey(*key), None) for key in _list_named_claims(volume))
         claims = list(self._claims.cache.list_by_index(_BY_VOLUME, change.key.name))
         if isinstance(change, Added | Updated) and change.new.status.phase == "Available":
             waiting = self._claims.cache.list_by_index(_UNBOUND_BY_CLASS, get_volume_class_name(change.new))
@@ -243,7 +243,7 @@ class VolumeBinder:
         )
 
 
-def _claim_named_by(volume: PersistentVolume) -> list[tuple[str, str]]:
+def _list_named_claims(volume: PersistentVolume) -> list[tuple[str, str]]:
     reference = volume.spec.claim_ref
     return [] if reference is None else [(reference.namespace, reference.name)]
 

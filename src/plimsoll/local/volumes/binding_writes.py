@@ -109,7 +109,7 @@ class BindingWrites:
         return written
 
 
-def claim_reference(claim: PersistentVolumeClaim) -> dict[str, str]:
+def build_claim_reference(claim: PersistentVolumeClaim) -> dict[str, str]:
     """How a volume names its claim."""
     meta = claim.metadata
     return {
@@ -127,7 +127,7 @@ def build_reservation_patch(volume: PersistentVolume, claim: PersistentVolumeCla
     reference = volume.spec.claim_ref
     if reference is not None and reference.uid == claim.metadata.uid:
         return {}
-    body: dict[str, Any] = {"spec": {"claimRef": claim_reference(claim)}}
+    body: dict[str, Any] = {"spec": {"claimRef": build_claim_reference(claim)}}
     if not is_reserved_for(volume, claim):
         body["metadata"] = {"annotations": {BOUND_BY_CONTROLLER: YES}}
     return body

@@ -61,7 +61,7 @@ class EphemeralVolumeController:
             return Done()
         if whole.view.metadata.uid != pod.metadata.uid:
             return Done()
-        for body in claim_bodies(msgspec.json.decode(whole.raw)):
+        for body in build_claim_bodies(msgspec.json.decode(whole.raw)):
             if body["metadata"]["name"] in missing:
                 await self._make(pod, body)
         return Done(summary=f"made {', '.join(missing)}")
@@ -90,7 +90,7 @@ class EphemeralVolumeController:
         return [get_key(pod) for pod in list_pods_using(self._pods, change.key) if _needs_claims(pod)]
 
 
-def claim_bodies(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
+def build_claim_bodies(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The claims of a pod, as its own volumes describe them. `pod` is the whole object as the server wrote it."""
     meta = pod["metadata"]
     owner = {

@@ -16,7 +16,7 @@ from plimsoll.local.volumes.annotations import (
     SELECTED_NODE,
     STORAGE_PROVISIONER,
 )
-from plimsoll.local.volumes.binding_writes import claim_reference
+from plimsoll.local.volumes.binding_writes import build_claim_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -110,7 +110,7 @@ def build_volume_body(
         "capacity": {"storage": claim.spec.resources.requests.get("storage", 0)},
         "csi": {"driver": DRIVER, "volumeHandle": name, "fsType": "ext4"},
         "accessModes": list(claim.spec.access_modes),
-        "claimRef": claim_reference(claim),
+        "claimRef": build_claim_reference(claim),
         "persistentVolumeReclaimPolicy": storage_class.reclaim_policy or "Delete",
         "storageClassName": storage_class.metadata.name,
         "volumeMode": claim.spec.volume_mode or "Filesystem",

@@ -9,7 +9,7 @@ from plimsoll.local.volumes.provisioning import SIMULATED
 DEFAULT_CLASS: Final = "standard"
 
 
-def default_storage_class(name: str = DEFAULT_CLASS) -> dict[str, Any]:
+def build_default_storage_class(name: str = DEFAULT_CLASS) -> dict[str, Any]:
     """A manifest: volumes are made where the first pod that uses them runs, and go with their claims."""
     return {
         "apiVersion": "storage.k8s.io/v1",

@@ -197,12 +197,12 @@ class DeletionBatch:
     # ---- draining and deleting
 
     @property
-    def _list_unfinished(self) -> list[NodeDeletion]:
+    def _unfinished(self) -> list[NodeDeletion]:
         return [deletion for deletion in self.deletions if deletion.ended is None]
 
     async def _remove_each(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for deletion in self._list_unfinished:
+            for deletion in self._unfinished:
                 group.create_task(self._remove_node(deletion))
 
     async def _remove_node(self, deletion: NodeDeletion) -> None:
@@ -215,7 +215,7 @@ class DeletionBatch:
         await self._end(deletion, failure)
 
     async def _remove_together(self) -> None:
-        unfinished = self._list_unfinished
+        unfinished = self._unfinished
         async with asyncio.TaskGroup() as group:
             preparing = [group.create_task(self._prepare(deletion)) for deletion in unfinished]
         found_failures = [task.result() for task in preparing]
@@ -320,7 +320,7 @@ class DeletionBatch:
 
     async def _end_all(self, failure: DeletionFailure) -> None:
         async with asyncio.TaskGroup() as group:
-            for deletion in self._list_unfinished:
+            for deletion in self._unfinished:
                 group.create_task(self._end(deletion, failure))
 
     async def _end(self, deletion: NodeDeletion, failure: DeletionFailure | None) -> None:

@@ -19,7 +19,7 @@ from plimsoll.kube.errors import ApiCallFailed, NotAllowed
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.kube.subresources import Blocked
 from plimsoll.nodes.actuation.timing import Polling
-from plimsoll.nodes.config.drain_tiers import DrainTier, drain_tiers, group_by_tier
+from plimsoll.nodes.config.drain_tiers import DrainTier, build_drain_tiers, group_by_tier
 from plimsoll.nodes.model.pod_traits import is_daemon_pod
 from plimsoll.nodes.model.reasons import BLOCKED_BY_POD
 from plimsoll.nodes.model.results import EvictedPod
@@ -120,7 +120,7 @@ class Drainer:
         self._evictor = Evictor(client, clock=clock, pacing=pacing)
 
     async def drain(self, node: str, to_evict: PodsToEvict, options: ScaleDown) -> DrainResult:
-        tiers = drain_tiers(options)
+        tiers = build_drain_tiers(options)
         daemons = dict(group_by_tier(to_evict.daemons, tiers))
         evicted: list[EvictedPod] = []
         for tier, moving in group_by_tier(to_evict.moving, tiers):

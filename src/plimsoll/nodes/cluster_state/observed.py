@@ -102,7 +102,7 @@ def to_observed_instance(instance: Instance) -> ObservedInstance:
     return ObservedInstance(id=instance.id, name=instance.name, state=state, error=error)
 
 
-def call_error(failure: CallFailed) -> ScaleUpError:
+def build_call_error(failure: CallFailed) -> ScaleUpError:
     """The error of a call that created nothing, or whose result is unknown."""
     return ScaleUpError(error_class=failure.error_class, code=str(failure.kind), message=failure.message)
 

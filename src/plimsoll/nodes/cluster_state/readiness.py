@@ -114,7 +114,7 @@ class ReadinessClassifier:
                 if _has_instance_of(group, unreadable):
                     groups[group.id].add("unready", unreadable.name)
         for group in observed.groups:
-            wait_s = self.provision_time_s(group)
+            wait_s = self.find_provision_time_s(group)
             for instance in find_unregistered_instances(registered, group):
                 is_overdue = add_seconds(missing_since.get(instance, now), wait_s) < now
                 state = "long_unregistered" if is_overdue else "unregistered"
@@ -122,7 +122,7 @@ class ReadinessClassifier:
                 groups[group.id].add(state, instance)
         return ReadinessByGroup(groups={name: states.build() for name, states in groups.items()}, total=total.build())
 
-    def provision_time_s(self, group: ObservedGroup | None) -> float:
+    def find_provision_time_s(self, group: ObservedGroup | None) -> float:
         own = None if group is None else group.provision_time_s
         return self._rules.provision_time_s if own is None else own
 

@@ -73,7 +73,7 @@ class ClusterState:
 
     def register_scale_up(self, group: str, added: int, now: datetime) -> None:
         """The provider accepted a scale-up by `added` nodes."""
-        wait_s = self._sorter.provision_time_s(self._find_group(group))
+        wait_s = self._sorter.find_provision_time_s(self._find_group(group))
         self._requests.add(group, added, provision_time_s=wait_s, now=now)
         self._targets[group] = self._targets.get(group, 0) + added
 
@@ -208,19 +208,19 @@ class ClusterState:
             self._failed_instances |= {instance.id for instance in broken}
             if self._requests.get(group.id) is None:
                 continue
-            for alike in _group_by_error(broken):
-                new = [instance for instance in alike if instance.id not in known]
+            for same_error in _group_by_error(broken):
+                new = [instance for instance in same_error if instance.id not in known]
                 if new:
-                    failed.append(self._record_failed_instances(group, alike, len(new), now))
+                    failed.append(self._record_failed_instances(group, same_error, len(new), now))
         return failed
 
     def _record_failed_instances(
-        self, group: ObservedGroup, alike: Sequence[ObservedInstance], new: int, now: datetime
+        self, group: ObservedGroup, same_error: Sequence[ObservedInstance], new: int, now: datetime
     ) -> FailedScaleUp:
-        errors = [instance.error for instance in alike if instance.error is not None]
+        errors = [instance.error for instance in same_error if instance.error is not None]
         error = errors[0]
         reason = found.build_failed_instances_reason(
-            group.id, error, failed=len(alike), new=new, messages=(cloud_error.message for cloud_error in errors)
+            group.id, error, failed=len(same_error), new=new, messages=(cloud_error.message for cloud_error in errors)
         )
         self._requests.reduce(group.id, new)
         self._back_off(group.id, error, now)
@@ -230,7 +230,7 @@ class ClusterState:
         """Targets to lower: overdue scale-ups, and sizes that differ for too long; at most one per group."""
         repairs = {target.group: target for target in given_up}
         for group in self._list_autoscaled_groups():
-            limit_s = self._sorter.provision_time_s(group)
+            limit_s = self._sorter.find_provision_time_s(group)
             differs = self._sizes.observe(group.id, self._get_readiness(group.id), group.target_size, now)
             if differs is None or add_seconds(differs.since, limit_s) >= now:
                 continue
@@ -263,7 +263,7 @@ class ClusterState:
             allowed = len(overdue) if force else max(0, group.target_size - group.min_size)
             chosen = overdue[:allowed]
             if chosen:
-                limit_s = self._sorter.provision_time_s(group)
+                limit_s = self._sorter.find_provision_time_s(group)
                 kept = len(overdue) - len(chosen)
                 reason = found.build_unregistered_reason(group.id, len(chosen), limit_s=limit_s, kept=kept)
                 deletions.append(DeleteInstances(group=group.id, instances=chosen, force=force, reason=reason))
@@ -309,8 +309,8 @@ class ClusterState:
 
 def _group_by_error(broken: Sequence[ObservedInstance]) -> list[list[ObservedInstance]]:
     """Instances by error; a stock-out comes last, so that the back-off shows it."""
-    alike: dict[tuple[int, str], list[ObservedInstance]] = {}
+    same_error: dict[tuple[int, str], list[ObservedInstance]] = {}
     for instance in sorted(broken, key=lambda instance: instance.id):
         assert instance.error is not None, "asked only about stillborn instances"
-        alike.setdefault((-instance.error.error_class, instance.error.code), []).append(instance)
-    return [alike[key] for key in sorted(alike)]
+        same_error.setdefault((-instance.error.error_class, instance.error.code), []).append(instance)
+    return [same_error[key] for key in sorted(same_error)]

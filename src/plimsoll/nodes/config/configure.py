@@ -17,7 +17,7 @@ from plimsoll.nodes.config.options import find_flag, read_options
 from plimsoll.nodes.config.source import OPTIONS_KEY, read_config_map_options
 from plimsoll.objects.api.meta import Time, format_time
 from plimsoll.objects.codec.yaml import dump
-from plimsoll.operator.pause import pause_in
+from plimsoll.operator.pause import read_pause_annotation
 from plimsoll.operator.program_config import CONFIG_MAP, patch_config_map, read_config_map, retry_update
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ async def read_runtime_config(client: Client, namespace: str) -> RuntimeConfig:
         problem = str(error)
     return RuntimeConfig(
         options=options,
-        paused=pause_in(found.metadata.annotations),
+        paused=read_pause_annotation(found.metadata.annotations),
         problem=problem,
         configured_at=_parse_time(found.metadata.annotations.get(CONFIGURED_AT, "")),
         version=found.metadata.resource_version,

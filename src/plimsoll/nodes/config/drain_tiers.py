@@ -39,7 +39,7 @@ class DrainTier:
         return min(wanted, self.grace_s) if self.grace_s else wanted
 
 
-def drain_tiers(options: ScaleDown) -> tuple[DrainTier, ...]:
+def build_drain_tiers(options: ScaleDown) -> tuple[DrainTier, ...]:
     """At least one, the lowest first."""
     if not options.drain_priority_config:
         return (DrainTier(0, options.graceful_termination_s),)

@@ -16,7 +16,7 @@ from cronsim.cronsim import Field
 
 from plimsoll.core.durations import add_seconds
 from plimsoll.core.errors import InvalidInput
-from plimsoll.objects.builtin.validation.cron import schedule_problem
+from plimsoll.objects.builtin.validation.cron import find_schedule_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,7 +48,7 @@ class Window:
     __slots__ = ("_duration_s", "_schedule")
 
     def __init__(self, schedule: str, *, duration_s: float) -> None:
-        problem = schedule_problem(schedule)
+        problem = find_schedule_problem(schedule)
         if problem is None and schedule.startswith("@every"):
             problem = "a window opens at given times, not at intervals"
         if problem is not None:

@@ -43,17 +43,17 @@ def _is_amount(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
-def overlay_from(filename: str, *, path: str) -> dict[str, Overlay]:
+def read_overlay_file(filename: str, *, path: str) -> dict[str, Overlay]:
     """What the file holds, nothing without a name; `path` is the option that names it."""
     if not filename:
         return {}
     try:
-        return overlay_in(Path(filename).read_bytes(), source=filename)
+        return decode_overlay_file(Path(filename).read_bytes(), source=filename)
     except OSError as error:
         raise InvalidInput(f"{filename} cannot be read: {error.strerror}", path=path) from error
 
 
-def overlay_in(data: bytes, *, source: str) -> dict[str, Overlay]:
+def decode_overlay_file(data: bytes, *, source: str) -> dict[str, Overlay]:
     """Raises `InvalidInput` with the file and the place in it."""
     documents = [document for _, document in read_documents(data, source=source)]
     if len(documents) != 1 or not isinstance(documents[0], dict):

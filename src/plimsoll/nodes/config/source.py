@@ -22,7 +22,7 @@ from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.config.options import find_flag, read_options
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.codec.manifests import read_documents
-from plimsoll.operator.pause import pause_in
+from plimsoll.operator.pause import read_pause_annotation
 from plimsoll.operator.program_config import CONFIG_MAP
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class ConfigMapConfig:
         problems: list[str] = []
         policy = self._read_policy(problems)
         ours = self._ours.cache.get(CONFIG_MAP, self._namespace)
-        paused = "" if ours is None else pause_in(ours.metadata.annotations)
+        paused = "" if ours is None else read_pause_annotation(ours.metadata.annotations)
         priorities, priority_problem = self._read_priorities(problems)
         for problem in problems:
             if problem not in self._reported:

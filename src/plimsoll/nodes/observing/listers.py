@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 _CONTROLLERS: Final[tuple[type[WireObject], ...]] = (ReplicaSet, ReplicationController, StatefulSet, Job)
 _KINDS: Final = tuple(kind.get_kind_name() for kind in _CONTROLLERS)
 _STALE_AFTER_S: Final = 180.0
-"""A quiet watch is heard about once a minute; what is older than a few of these is not known any more."""
+"""A watch without changes sends a bookmark about once a minute. A cache without any for this long is stale."""
 _TROUBLED_AFTER_S: Final = 15.0
-"""Where the server refuses or does not answer, silence does not mean that nothing changed: soon nothing is known. About
-as long as a leader goes on without renewing its lease."""
+"""The shorter limit while requests of the watch fail: then silence does not mean that nothing changed. It is about as
+long as a leader acts without renewing its lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class ClusterListers:
         self._knows = knows_owners or (lambda _uid: True)
         self.nodes = informers.get_informer(Node)
         self.pods = informers.get_informer(Pod)
-        self._book = PodStore(self.pods.cache, as_scheduled=as_scheduled)
+        self._pod_store = PodStore(self.pods.cache, as_scheduled=as_scheduled)
         self._named_owners = PodOwnerIndex(self.pods.cache, _KINDS)
         self._daemon_sets = informers.get_informer(DaemonSet)
         self._budgets = informers.get_informer(PodDisruptionBudget)
@@ -178,10 +178,10 @@ class ClusterListers:
         return found
 
     def read(self) -> ClusterObjects:
-        self._book.renew()
+        self._pod_store.renew()
         return ClusterObjects(
             nodes=self.nodes.cache.list(),
-            pods=self._book,
+            pods=self._pod_store,
             bad_pods=tuple(self.pods.cache.bad.values()),
             bad_nodes=tuple(self.nodes.cache.bad.values()),
             daemon_sets=self._daemon_sets.cache.list(),

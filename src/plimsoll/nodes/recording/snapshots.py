@@ -12,6 +12,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from plimsoll.core.resources import ResourceVector
 from plimsoll.core.values import Value
 from plimsoll.journal.errors import RecordingTooNew
@@ -125,7 +127,7 @@ class _Snapshot(Value):
     version: int
     number: int
     at: datetime
-    homes: tuple[_RecordedNode, ...] = ()
+    nodes: tuple[_RecordedNode, ...] = msgspec.field(default=(), name="homes")
     namespaces: tuple[_Namespace, ...] = ()
     storage: _Storage = _Storage()
     pending: tuple[_Pending, ...] = ()
@@ -148,7 +150,7 @@ def encode_snapshot(snapshot: Snapshot) -> Json:
         version=VERSION,
         number=snapshot.number,
         at=snapshot.at,
-        homes=tuple(_record_node(state) for state in view.nodes.values()),
+        nodes=tuple(_record_node(state) for state in view.nodes.values()),
         namespaces=tuple(_Namespace(name=name, labels=dict(labels)) for name, labels in view.namespaces.items()),
         storage=_Storage(
             volumes=tuple(storage.volumes.values()),
@@ -246,18 +248,18 @@ def _read_nominations(written: tuple[_Nomination, ...]) -> dict[str, dict[str, i
 def _read_view(written: _Snapshot) -> ClusterView:
     storage = written.storage
     empty = ClusterView.from_objects(
-        (home.node for home in written.homes),
+        (recorded.node for recorded in written.nodes),
         namespaces={namespace.name: namespace.labels for namespace in written.namespaces},
         storage=Storage(
             volumes=storage.volumes, claims=storage.claims, classes=storage.classes, csi_nodes=storage.csi_nodes
         ),
     )
-    return empty.with_states(_read_node(home) for home in written.homes)
+    return empty.with_states(_read_node(recorded) for recorded in written.nodes)
 
 
-def _read_node(home: _RecordedNode) -> NodeState:
-    state = NodeState(home.node).with_pods(_read_placed(placed) for placed in home.pods)
-    for bad in home.unreadable:
+def _read_node(recorded: _RecordedNode) -> NodeState:
+    state = NodeState(recorded.node).with_pods(_read_placed(placed) for placed in recorded.pods)
+    for bad in recorded.unreadable:
         state = state.with_unreadable(bad)
     return state
 

@@ -42,7 +42,7 @@ class Attempt:
         return frozenset(self.share.nodes)
 
 
-def attempt_number(view: RequestView) -> int:
+def read_attempt_number(view: RequestView) -> int:
     """The number of the attempt that was begun, or of the next one."""
     begun, made = view.details.intent, view.details.attempts
     if begun is not None:
@@ -70,7 +70,7 @@ def build_attempts(
 
 def _build_intent(view: RequestView, share: CostShare, taken: dict[str, int], made: set[str]) -> Intent:
     """The intent; groups of an earlier attempt keep the size they began with."""
-    before = view.details.intent or Intent(attempt=attempt_number(view))
+    before = view.details.intent or Intent(attempt=read_attempt_number(view))
     groups = dict(before.groups)
     for group, nodes in share.nodes.items():
         first = groups[group].before if group in groups else taken[group]
@@ -176,7 +176,7 @@ def build_rollback_intents(
                 sizes[group] = min(sizes.get(group, 0), step.back)
     found: dict[str, Intent] = {}
     for rollback in reversed(returns):
-        known = rollback.view.details.intent or Intent(attempt=attempt_number(rollback.view))
+        known = rollback.view.details.intent or Intent(attempt=read_attempt_number(rollback.view))
         groups = dict(known.groups)
         for group in (*known.groups, *(name for name in rollback.nodes if name not in known.groups)):
             size, nodes = sizes.get(group, 0), rollback.nodes.get(group, 0)

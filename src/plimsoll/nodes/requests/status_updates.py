@@ -15,7 +15,7 @@ from plimsoll.core.durations import add_seconds
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.reasons import NOT_WHOLE
 from plimsoll.nodes.requests import lifecycle
-from plimsoll.nodes.requests.intents import attempt_number
+from plimsoll.nodes.requests.intents import read_attempt_number
 from plimsoll.nodes.requests.lifecycle import compute_next_attempt_time
 from plimsoll.nodes.requests.model import StatusUpdate, UpdateKind
 from plimsoll.nodes.requests.status import ConditionReason, ConditionType, build_condition, has_capacity_available
@@ -220,7 +220,7 @@ class StatusUpdates:
     def _end_attempt(self, view: RequestView) -> Details:
         until = add_seconds(self._at, view.parameters.booking_s) if view.parameters.reserves else None
         return view.details.replace(
-            attempts=attempt_number(view),
+            attempts=read_attempt_number(view),
             last_attempt=self._at,
             next_attempt=None,
             booked_until=until,
@@ -230,7 +230,7 @@ class StatusUpdates:
 
     def _end_refused_attempt(self, view: RequestView) -> Details:
         details = view.details.replace(
-            attempts=attempt_number(view),
+            attempts=read_attempt_number(view),
             last_attempt=self._at,
             booked_until=None,
             intent=None,

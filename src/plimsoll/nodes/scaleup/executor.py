@@ -14,7 +14,7 @@ import structlog
 
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.cluster_state.observed import call_error
+from plimsoll.nodes.cluster_state.observed import build_call_error
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider, get_failure
 from plimsoll.nodes.model.node_templates import PROFILE_LABEL
 from plimsoll.nodes.model.results import ScaleUpResult
@@ -98,7 +98,9 @@ class ScaleUpExecutor:
 
     def _fail_creation(self, scale_up: GroupScaleUp, failure: CallFailed, now: datetime) -> ScaleUpResult:
         log.warning("node_group.not_created", group=scale_up.option.group, problem=failure.message)
-        self._state.register_failed_creation(_get_creation_key(scale_up.option, failure), call_error(failure), now)
+        self._state.register_failed_creation(
+            _get_creation_key(scale_up.option, failure), build_call_error(failure), now
+        )
         return _build_failure(scale_up, failure)
 
     # ---- sizes
@@ -120,9 +122,11 @@ class ScaleUpExecutor:
                 scale_up=scale_up, group=group.id, before=expected, after=expected + by, created=created
             )
         log.warning("scale_up.failed", group=group.id, add=by, kind=failure.kind, problem=failure.message)
-        self._state.register_failed_scale_up(group.id, call_error(failure), now)
+        self._state.register_failed_scale_up(group.id, build_call_error(failure), now)
         if created:
-            self._state.register_failed_creation(_get_creation_key(scale_up.option, failure), call_error(failure), now)
+            self._state.register_failed_creation(
+                _get_creation_key(scale_up.option, failure), build_call_error(failure), now
+            )
         return ScaleUpResult(
             scale_up=scale_up, group=group.id, before=expected, after=expected + by, created=created, failure=failure
         )

@@ -77,7 +77,7 @@ def is_node_ready(node: Node) -> bool:
 
 
 def is_node_ready_or_unreported(node: Node) -> bool:
-    """Like `is_ready`, but a node without the condition counts as ready: no kubelet has reported yet."""
+    """Like `is_node_ready`, but a node without the condition counts as ready: no kubelet has reported yet."""
     return _find_ready_status(node) in {"True", None}
 
 

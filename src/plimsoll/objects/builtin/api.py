@@ -1,8 +1,9 @@
 """Whether a Kubernetes 1.34 API server would accept an object of a built-in kind, and in which form.
 
 `check_create` and `check_update` take the steps of the server: decode, default, validate; a decode problem is final.
-`create_errors` and `update_errors` only validate, for objects that are decoded and defaulted. The functions are pure:
-they do not check what an API server looks up elsewhere (quota, priority classes, service accounts, free addresses).
+`validate_create` and `validate_update` only validate, for objects that are decoded and defaulted. The functions are
+pure: they do not check what an API server looks up elsewhere (quota, priority classes, service accounts, free
+addresses).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def check_create(obj: Json) -> Verdict:
     if decoded.problems:
         return Verdict(decode_problems=decoded.problems, unknown_fields=decoded.unknown_fields)
     whole = defaults.copy_prepared_for_create(decoded.value)
-    return Verdict(errors=create_errors(whole), unknown_fields=decoded.unknown_fields)
+    return Verdict(errors=validate_create(whole), unknown_fields=decoded.unknown_fields)
 
 
 def check_update(obj: Json, old: Json) -> Verdict:
@@ -71,27 +72,29 @@ def check_update(obj: Json, old: Json) -> Verdict:
     before = _decode(old) if (old.get("apiVersion"), old.get("kind")) == (api_version, kind) else None
     if before is None or before.problems:
         return check_create(obj)
-    errors = update_errors(defaults.copy_with_defaults(decoded.value), defaults.copy_with_defaults(before.value))
+    errors = validate_update(defaults.copy_with_defaults(decoded.value), defaults.copy_with_defaults(before.value))
     return Verdict(errors=errors, unknown_fields=decoded.unknown_fields)
 
 
-def create_errors(obj: Json) -> list[FieldError]:
+def validate_create(obj: Json) -> list[FieldError]:
     """The errors of a new object of a built-in kind that is decoded and prepared for creation."""
     if (obj["apiVersion"], obj["kind"]) in REVIEWS:
         return []
     rules = find_rules(obj["apiVersion"], obj["kind"])
-    about_metadata = metadata.create_errors(obj.get("metadata", {}), rule=rules.name_rule, namespaced=rules.namespaced)
+    about_metadata = metadata.validate_new_metadata(
+        obj.get("metadata", {}), rule=rules.name_rule, namespaced=rules.namespaced
+    )
     others = (rules.create or rules.valid)(obj)
     if rules.spec_first:
         return others or about_metadata
     return [*about_metadata, *others]
 
 
-def update_errors(new: Json, old: Json) -> list[FieldError]:
+def validate_update(new: Json, old: Json) -> list[FieldError]:
     """The errors of an update of an object of a built-in kind; both states are decoded and defaulted."""
     rules = find_rules(new["apiVersion"], new["kind"])
     new = _restore_stored_status(new, old)
-    about_metadata = metadata.update_errors(new.get("metadata", {}), old.get("metadata", {}))
+    about_metadata = metadata.validate_metadata_update(new.get("metadata", {}), old.get("metadata", {}))
     others = rules.update(new, old)
     if not rules.update_is_all:
         others = [*others, *rules.valid(new)]

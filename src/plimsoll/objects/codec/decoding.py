@@ -98,7 +98,7 @@ def decode_with_raw(struct: type[T], data: bytes | Raw) -> RawObject[T] | BadObj
 def decode_list(struct: type[T], data: bytes) -> DecodedList[T]:
     """A list as a server answers it. An answer that is not a list (a Status, say) is a problem, not an empty list."""
     try:
-        fast = _list_decoder(struct).decode(data)
+        fast = _build_list_decoder(struct).decode(data)
     except _UNREADABLE:
         return _decode_one_by_one(struct, data)
     problem = _check_list_kind(struct, fast.kind or "", has_items=fast.items is not None)
@@ -297,7 +297,7 @@ def _get_decoder(struct: type[S]) -> msgspec.json.Decoder[S]:
 
 
 @cache
-def _list_decoder(struct: type[T]) -> msgspec.json.Decoder[_TypedList[T]]:
+def _build_list_decoder(struct: type[T]) -> msgspec.json.Decoder[_TypedList[T]]:
     return msgspec.json.Decoder(_TypedList[struct], dec_hook=_from_wire)  # type: ignore[valid-type] # a type made at run time
 
 

@@ -156,7 +156,7 @@ class _Walk:
 
     def _convert_value(self, field: FieldType, found: Any, *, path: str, depth: int) -> Any:
         if field.is_map:
-            return dict(self._map_entry(field, entry, path=path, depth=depth) for entry in found)
+            return dict(self._decode_map_entry(field, entry, path=path, depth=depth) for entry in found)
         if field.type in _ZEROS:
             return found
         if field.is_repeated:
@@ -174,7 +174,7 @@ class _Walk:
         content = self._read_content(name, buffer, path=path, depth=depth + 1)
         return special({field.name: value for field, value in content})
 
-    def _map_entry(self, field: FieldType, entry: bytes, *, path: str, depth: int) -> tuple[str, Any]:
+    def _decode_map_entry(self, field: FieldType, entry: bytes, *, path: str, depth: int) -> tuple[str, Any]:
         key = ""
         value: Any = _ZEROS.get(field.type, b"")
         as_value = FieldType(name="value", type=field.type)

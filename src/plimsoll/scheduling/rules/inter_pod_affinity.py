@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from plimsoll.objects.api.pods import Pod
-    from plimsoll.scheduling.cluster_view import ClusterView, Kin, NodeState, PlacedPod
+    from plimsoll.scheduling.cluster_view import ClusterView, LabelsKey, NodeState, PlacedPod
 
 INTER_POD_AFFINITY: Final = "InterPodAffinity"
 
@@ -51,7 +51,7 @@ class InterPod:
         self._avoided: Counter[_Domain] = Counter()
         self._pod = pod
         self._namespaces = view.namespaces
-        self._met: dict[Kin, _Met] = {}
+        self._met: dict[LabelsKey, _Met] = {}
         self._matches_itself = all(
             term.selects(pod.metadata.namespace, pod.metadata.labels, self._own) for term in self._wanted
         )
@@ -87,9 +87,9 @@ class InterPod:
             self._avoids.update(_list_domains(unwanted, place))
 
     def _match(self, placed: PlacedPod) -> _Met:
-        found = self._met.get(placed.kin)
+        found = self._met.get(placed.labels_key)
         if found is None:
-            found = self._met[placed.kin] = self._meet(placed, self._namespaces.get(placed.namespace, {}))
+            found = self._met[placed.labels_key] = self._meet(placed, self._namespaces.get(placed.namespace, {}))
         return found
 
     def _meet(self, placed: PlacedPod, namespace_labels: Mapping[str, str]) -> _Met:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from plimsoll.objects.api.affinity import TopologySpreadConstraint
     from plimsoll.objects.api.pods import Pod
-    from plimsoll.scheduling.cluster_view import ClusterView, Kin, NodeState, PlacedPod
+    from plimsoll.scheduling.cluster_view import ClusterView, LabelsKey, NodeState, PlacedPod
 
 TOPOLOGY_SPREAD: Final = "PodTopologySpread"
 
@@ -46,7 +46,7 @@ class _Constraint:
         selector = parse_label_selector(wire.label_selector, path=f"{path}.labelSelector")
         self._selector = with_label_keys(selector, labels, match=wire.match_label_keys)
         self.counts_itself = self._selector.matches(labels)
-        self._meant: dict[Kin, bool] = {}
+        self._meant: dict[LabelsKey, bool] = {}
         self.counts: dict[str, int] = {}
         self.minimum = 0
         self._domains_at: Counter[int] = Counter()
@@ -69,9 +69,9 @@ class _Constraint:
     def selects(self, placed: PlacedPod, namespace: str) -> bool:
         if self._selector.is_empty or placed.leaving or placed.namespace != namespace:
             return False
-        meant = self._meant.get(placed.kin)
+        meant = self._meant.get(placed.labels_key)
         if meant is None:
-            meant = self._meant[placed.kin] = self._selector.matches(placed.labels)
+            meant = self._meant[placed.labels_key] = self._selector.matches(placed.labels)
         return meant
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from plimsoll.runtime.virtual_run import DEFAULT_START
 from plimsoll.simulation.document import DocumentValue, Problems, describe_value
 from plimsoll.simulation.files.kafka_entries import read_kafka_entries
 from plimsoll.simulation.files.manifests import judge_template, read_checked_manifest, read_manifest
-from plimsoll.simulation.files.steps import check_options, read_step_options, step_in
+from plimsoll.simulation.files.steps import check_options, parse_step, read_step_options
 from plimsoll.simulation.scenario import GroupEntry, Json, PodEntry, Scenario, WorldKind
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _read_scenario_document(given: DocumentValue, *, manifest: Callable[[Documen
         pods=tuple(_read_pods(item) for item in _read_items(fields, "pods")),
         objects=tuple(manifest(item) for item in _read_items(fields, "objects")),
         kafka=read_kafka_entries(fields["kafka"]) if "kafka" in fields else (),
-        steps=tuple(step for item in _read_items(fields, "steps") if (step := step_in(item, world)) is not None),
+        steps=tuple(step for item in _read_items(fields, "steps") if (step := parse_step(item, world)) is not None),
     )
 
 

@@ -43,7 +43,7 @@ _NODE_CALLS: Final = ("DeleteNodes", "ForceDeleteNodes")
 _GROUP_CALLS: Final = ("Delete",)
 
 
-def step_in(given: DocumentValue, world: WorldKind) -> Step | None:
+def parse_step(given: DocumentValue, world: WorldKind) -> Step | None:
     """The step; None if it is none, which is reported."""
     found = given.read_members()
     verbs = [name for name in found if name in _READERS]
@@ -111,7 +111,7 @@ def _delete_in(given: DocumentValue) -> Step:
     )
 
 
-def _schedule_in(given: DocumentValue) -> Step:
+def _parse_schedule(given: DocumentValue) -> Step:
     if given.value is not True:
         given.add_problem(f"must be true, is {describe_value(given.value)}")
     return ScheduleStep()
@@ -124,7 +124,7 @@ def _read_provider(given: DocumentValue) -> Step:
         fail_increases=_fail_increases_in(fields["failIncrease"]) if "failIncrease" in fields else (),
         stockouts=tuple((name, seconds.read_whole()) for name, seconds in stockouts.items()),
         limits=_read_limits(fields["setGroup"]) if "setGroup" in fields else (),
-        calls=tuple(_call_in(field) for field in fields["calls"].read_items()) if "calls" in fields else (),
+        calls=tuple(_parse_call(field) for field in fields["calls"].read_items()) if "calls" in fields else (),
     )
 
 
@@ -143,7 +143,7 @@ def _read_limits(given: DocumentValue) -> tuple[GroupLimits, ...]:
     return tuple(limits)
 
 
-def _call_in(given: DocumentValue) -> ProviderCall:
+def _parse_call(given: DocumentValue) -> ProviderCall:
     fields = given.read_fields(("call", "group", "arg"))
     for name in ("call", "group"):
         if name not in fields:
@@ -224,7 +224,7 @@ _READERS: Final[dict[str, Callable[[DocumentValue], Step | None]]] = {
     "at": _read_at,
     "apply": _apply_in,
     "delete": _delete_in,
-    "schedule": _schedule_in,
+    "schedule": _parse_schedule,
     "provider": _read_provider,
     "set": _set_in,
     "crash": _read_crash,

@@ -266,18 +266,18 @@ def _find_terms_without_topology(affinity: Json) -> Iterator[str]:
                 yield f"{kind}.{required}[{index}]"
 
 
-def _check_toleration(one: Json, path: str, problems: Problems) -> None:
-    operator, effect = one.get("operator") or "Equal", one.get("effect") or ""
+def _check_toleration(toleration: Json, path: str, problems: Problems) -> None:
+    operator, effect = toleration.get("operator") or "Equal", toleration.get("effect") or ""
     if operator not in ("Equal", "Exists"):  # a tuple: what people write need not be hashable
         problems.add(f"{path}.operator", f"must be one of Equal, Exists, is {describe_value(operator)}")
-    elif operator == "Equal" and not one.get("key"):
+    elif operator == "Equal" and not toleration.get("key"):
         problems.add(f"{path}.operator", "must be Exists when key is empty")
     if effect and effect not in _EFFECTS:
         problems.add(f"{path}.effect", f"must be one of {', '.join(_EFFECTS)}, is {describe_value(effect)}")
 
 
-def _check_spread(one: Json, path: str, problems: Problems) -> None:
-    skew, key, how = one.get("maxSkew"), one.get("topologyKey"), one.get("whenUnsatisfiable")
+def _check_spread(constraint: Json, path: str, problems: Problems) -> None:
+    skew, key, how = constraint.get("maxSkew"), constraint.get("topologyKey"), constraint.get("whenUnsatisfiable")
     if isinstance(skew, int) and skew < 1:
         problems.add(f"{path}.maxSkew", f"must be a whole number of at least 1, is {describe_value(skew)}")
     if not key:

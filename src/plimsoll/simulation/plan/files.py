@@ -175,8 +175,8 @@ def _load_catalogue(name: str) -> Catalogue:
     return read_catalogue(data, source=name)
 
 
-def _write(one: MachineType) -> Json:
-    body: Json = msgspec.to_builtins(one)
+def _write(machine_type: MachineType) -> Json:
+    body: Json = msgspec.to_builtins(machine_type)
     return body
 
 

@@ -126,8 +126,8 @@ def _build_unknown_error(
 
 def decode_object(struct: type[T], body: Json, *, path: str) -> T:
     """The object; raises `InvalidInput` with the path of the field that cannot be read."""
-    one = convert_object(struct, body)
-    if isinstance(one, BadObject):
-        inside, message = join_problem_path(path, one.problem)
+    converted = convert_object(struct, body)
+    if isinstance(converted, BadObject):
+        inside, message = join_problem_path(path, converted.problem)
         raise InvalidInput(message, path=inside)
-    return one
+    return converted

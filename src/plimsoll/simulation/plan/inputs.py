@@ -177,14 +177,16 @@ class _Reading:
     def _decode_all(self, struct: type[T]) -> list[T]:
         found: list[T] = []
         for body in self._by_kind.get(struct.get_kind_name(), ()):
-            one = convert_object(struct, body)
-            if isinstance(one, BadObject):
-                if one.kind in _MUST_BE_READABLE:
-                    path, message = join_problem_path(f"{one.kind.lower()}/{one.namespace}/{one.name}", one.problem)
+            converted = convert_object(struct, body)
+            if isinstance(converted, BadObject):
+                if converted.kind in _MUST_BE_READABLE:
+                    path, message = join_problem_path(
+                        f"{converted.kind.lower()}/{converted.namespace}/{converted.name}", converted.problem
+                    )
                     raise InvalidInput(message, path=path)
-                self._bad[one.kind, one.namespace, one.name] = one
+                self._bad[converted.kind, converted.namespace, converted.name] = converted
             else:
-                found.append(one)
+                found.append(converted)
         return found
 
     def _build_view(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> ClusterView:
@@ -300,8 +302,8 @@ def _build_owner(name: str) -> Json:
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"of-{name}", "controller": True}
 
 
-def _get_key(one: WireObject) -> str:
-    return f"{one.metadata.namespace or _DEFAULT_NAMESPACE}/{one.metadata.name}"
+def _get_key(obj: WireObject) -> str:
+    return f"{obj.metadata.namespace or _DEFAULT_NAMESPACE}/{obj.metadata.name}"
 
 
 def _check_keys(pending: Sequence[PendingPods]) -> None:

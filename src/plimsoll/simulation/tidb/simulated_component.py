@@ -189,13 +189,13 @@ class SimulatedComponent:
         return HotLoad(instances=load.hot_instances, share=load.hot_share, target=target)
 
     def _observe_instance(
-        self, owner: SimulatedSet, one: SimulatedInstance, *, usage: float, filled: float, now_s: float
+        self, owner: SimulatedSet, instance: SimulatedInstance, *, usage: float, filled: float, now_s: float
     ) -> ObservedInstance:
         form = owner.form
-        quality: Quality = "too_young" if owner.is_young(one, now_s=now_s) else FRESH
+        quality: Quality = "too_young" if owner.is_young(instance, now_s=now_s) else FRESH
         has_disk = self.component is Component.TIKV
         return ObservedInstance(
-            name=one.name,
+            name=instance.name,
             state="Up",
             base=form.is_base,
             labels=form.labels,

@@ -25,24 +25,30 @@ SUMMARY_HEAD: Final = (
 DECISION_HEAD: Final = ("TIME", "COMPONENT", "INSTANCES OF", "DECISION", "WHY")
 
 
-def format_summary(one: Summary) -> tuple[str, ...]:
-    fixed = f"{one.fixed.instances} ({one.fixed.core_hours:.1f} core h{_with_cost(one.fixed.cost)})"
+def format_summary(summary: Summary) -> tuple[str, ...]:
+    fixed = f"{summary.fixed.instances} ({summary.fixed.core_hours:.1f} core h{_with_cost(summary.fixed.cost)})"
     return (
-        one.component.value,
-        f"{one.fewest_instances} to {one.peak_instances}",
-        f"{one.instance_hours:.1f}",
-        f"{one.core_hours:.1f}",
-        "-" if one.cost is None else format_money(one.cost),
-        f"{one.scale_outs}/{one.scale_ins}",
-        f"{one.above_max_s / 60:.1f} min",
-        f"{one.unserved_core_hours:.2f} core h",
+        summary.component.value,
+        f"{summary.fewest_instances} to {summary.peak_instances}",
+        f"{summary.instance_hours:.1f}",
+        f"{summary.core_hours:.1f}",
+        "-" if summary.cost is None else format_money(summary.cost),
+        f"{summary.scale_outs}/{summary.scale_ins}",
+        f"{summary.above_max_s / 60:.1f} min",
+        f"{summary.unserved_core_hours:.2f} core h",
         fixed,
-        f"{one.saved_share:.1%}",
+        f"{summary.saved_share:.1%}",
     )
 
 
-def format_decision(one: SimulatedDecision) -> tuple[str, ...]:
-    return format_clock(one.at_s), one.component.value, one.kind or "all", one.what, "; ".join(dict.fromkeys(one.why))
+def format_decision(decision: SimulatedDecision) -> tuple[str, ...]:
+    return (
+        format_clock(decision.at_s),
+        decision.component.value,
+        decision.kind or "all",
+        decision.what,
+        "; ".join(dict.fromkeys(decision.why)),
+    )
 
 
 def format_clock(seconds: float) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
-from plimsoll.nodes.config.price_overlays import overlay_from
+from plimsoll.nodes.config.price_overlays import read_overlay_file
 from plimsoll.nodes.config.scheduler_profiles import load_profiles
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
@@ -56,7 +56,9 @@ class ScenarioLoop:
                     tools.options,
                     component.informers,
                     naming=provider.naming,
-                    overlay=overlay_from(str(tools.options.get("price-overlay") or ""), path="options.price-overlay"),
+                    overlay=read_overlay_file(
+                        str(tools.options.get("price-overlay") or ""), path="options.price-overlay"
+                    ),
                 ),
                 clock=tools.clock,
                 run_planner=_run_inline,

@@ -157,7 +157,7 @@ class Seeder:
         )
 
     async def _judge_status(self, resource: ServedResource, key: Key, manifest: Json) -> None:
-        """The server validates kinds with a definition; `manifest_entries` has validated the others."""
+        """The server validates kinds with a definition; `read_checked_manifest` has validated the others."""
         status = manifest.get("status")
         if (
             status is None

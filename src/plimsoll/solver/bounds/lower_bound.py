@@ -15,7 +15,7 @@ import numpy as np
 
 from plimsoll.solver.bounds.assignment_lp import AssignmentProgram, Proposal
 from plimsoll.solver.bounds.relaxation import Relaxation, number_rows, relax
-from plimsoll.solver.cell_split import split_alike
+from plimsoll.solver.cell_split import split_into_cells
 from plimsoll.solver.knapsack.item_values import solve_resource_prices
 from plimsoll.solver.linear_program import INFINITE, LinearProgram, Sparse
 
@@ -47,7 +47,7 @@ class Bound:
     """[C]: 0 for items that fit nowhere or cost nothing; a hint without any guarantee."""
 
 
-def lower_bound(problem: PackingProblem, *, effort: Effort, enough: float = math.inf) -> float:
+def compute_lower_bound(problem: PackingProblem, *, effort: Effort, enough: float = math.inf) -> float:
     """Never above the cost of any packing of all items that fit some type; 0 when there are none.
 
     A bound that has reached `enough` is not improved.
@@ -148,7 +148,7 @@ def _merge_classes(relaxation: Relaxation) -> Relaxation:
     if len(relaxation.counts) <= CLASSES:
         return relaxation
     kinds = number_rows((relaxation.fit > 0).T)
-    cell = split_alike(relaxation.sizes, relaxation.counts, kinds, CELLS)
+    cell = split_into_cells(relaxation.sizes, relaxation.counts, kinds, CELLS)
     counts: Floats = np.bincount(cell, weights=relaxation.counts).astype(np.float64)
 
     def compute_mean(amounts: Floats) -> Floats:

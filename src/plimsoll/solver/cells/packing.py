@@ -14,7 +14,7 @@ import numpy as np
 
 from plimsoll.solver.bounds.lower_bound import solve_volume_values
 from plimsoll.solver.bounds.relaxation import number_rows
-from plimsoll.solver.cell_split import split_alike
+from plimsoll.solver.cell_split import split_into_cells
 from plimsoll.solver.cells.filling_kernel import Bin, CellItems, fill_as_planned, top_up
 from plimsoll.solver.column_generation.generator import improve
 from plimsoll.solver.layout import compute_max_per_bin
@@ -64,7 +64,7 @@ def _pack_most_of_a_plan(problem: PackingProblem, effort: Effort) -> list[BinPat
         return []
     few, takes = _restrict(problem, present), takes[:, present]
     cells = min(effort.cells, max(FEWEST_CELLS, len(present) // CLASSES_PER_CELL))
-    cell = split_alike(_compute_sizes(few), few.counts.astype(np.float64), _number_kinds(few, takes), cells)
+    cell = split_into_cells(_compute_sizes(few), few.counts.astype(np.float64), _number_kinds(few, takes), cells)
     order = np.argsort(cell, kind="stable")
     few, takes, cell, present = _restrict(few, order), takes[:, order], cell[order], present[order]
     coarse, cell_items = _build_coarse_problem(few, takes, cell), _build_cell_items(few, cell, effort)

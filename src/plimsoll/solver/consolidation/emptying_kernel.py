@@ -17,13 +17,13 @@ from plimsoll.solver.filling.bin_grid import (
     FREE,
     LOG,
     NEED,
-    QUESTION,
+    PACKING_INPUT,
     RESOURCES,
     ROWS,
     TABLE,
     TURN,
     Grid,
-    Question,
+    PackingInput,
     Table,
     fill_class,
     link_if_useful,
@@ -87,9 +87,9 @@ class MovableItems:
         return self.starts, self.lines, self.room_left, self.class_info, self.use, self.spare
 
 
-@kernel(f"i8({QUESTION}, {TABLE}, i8[::1], {ARRAYS}, i8[::1], Tuple((b1[:,::1], i8[:,::1], i8)))")
+@kernel(f"i8({PACKING_INPUT}, {TABLE}, i8[::1], {ARRAYS}, i8[::1], Tuple((b1[:,::1], i8[:,::1], i8)))")
 def empty_in_order(
-    question: Question, table: Table, grid: Grid, arrays: Arrays, order: Ints, terms: tuple[Flags, Ints, int]
+    packing_input: PackingInput, table: Table, grid: Grid, arrays: Arrays, order: Ints, terms: tuple[Flags, Ints, int]
 ) -> int:
     """How many nodes were emptied, or OVERFLOWN.
 
@@ -99,7 +99,7 @@ def empty_in_order(
     flags, notes, removals = terms
     nodes, log = table
     use, spare = arrays[4], arrays[5]
-    smallest = _compute_least(question[0], arrays[1])
+    smallest = _compute_least(packing_input[0], arrays[1])
     for row in range(log[0, ROWS] - 1, -1, -1):
         if flags[row, 0]:
             link_if_useful(nodes, grid, row, smallest)
@@ -114,7 +114,7 @@ def empty_in_order(
             return OVERFLOWN
         else:
             unlink(nodes, grid, node)
-            stuck = _empty(question, table, grid, arrays, node, (smallest, notes))
+            stuck = _empty(packing_input, table, grid, arrays, node, (smallest, notes))
             notes[0, node] = _REMOVED if stuck < 0 else _NO_ROOM
             notes[1, node] = stuck
         if notes[0, node] == _REMOVED:
@@ -126,8 +126,10 @@ def empty_in_order(
     return done
 
 
-@kernel(f"i8({QUESTION}, {TABLE}, i8[::1], {ARRAYS}, i8, Tuple((i8[::1], i8[:,::1])))", allocates=False)
-def _empty(question: Question, table: Table, grid: Grid, arrays: Arrays, node: int, terms: tuple[Ints, Ints]) -> int:
+@kernel(f"i8({PACKING_INPUT}, {TABLE}, i8[::1], {ARRAYS}, i8, Tuple((i8[::1], i8[:,::1])))", allocates=False)
+def _empty(
+    packing_input: PackingInput, table: Table, grid: Grid, arrays: Arrays, node: int, terms: tuple[Ints, Ints]
+) -> int:
     """Everything on the node, and everything put there since, onto others; or nothing, and the class that was stuck."""
     starts, lines, _, class_info, _, _ = arrays
     nodes, log = table
@@ -135,22 +137,24 @@ def _empty(question: Question, table: Table, grid: Grid, arrays: Arrays, node: i
     _sort_largest_first(lines, starts[node], starts[node + 1], class_info)
     for line in range(starts[node], starts[node + 1]):
         stuck: int = lines[line, 0]
-        if not _move(question, table, grid, arrays, (stuck, lines[line, 1], node), terms):
-            _take_back(question, table, grid, arrays, mark, terms[0])
+        if not _move(packing_input, table, grid, arrays, (stuck, lines[line, 1], node), terms):
+            _take_back(packing_input, table, grid, arrays, mark, terms[0])
             return stuck
     entry = nodes[node, LOG]
     while entry > 0:
         stuck = log[entry, 0]
-        if not _move(question, table, grid, arrays, (stuck, log[entry, 1], node), terms):
-            _take_back(question, table, grid, arrays, mark, terms[0])
+        if not _move(packing_input, table, grid, arrays, (stuck, log[entry, 1], node), terms):
+            _take_back(packing_input, table, grid, arrays, mark, terms[0])
             return stuck
         entry = log[entry, 2]
     return -1
 
 
-@kernel(f"b1({QUESTION}, {TABLE}, i8[::1], {ARRAYS}, UniTuple(i8, 3), Tuple((i8[::1], i8[:,::1])))", allocates=False)
+@kernel(
+    f"b1({PACKING_INPUT}, {TABLE}, i8[::1], {ARRAYS}, UniTuple(i8, 3), Tuple((i8[::1], i8[:,::1])))", allocates=False
+)
 def _move(
-    question: Question,
+    packing_input: PackingInput,
     table: Table,
     grid: Grid,
     arrays: Arrays,
@@ -160,7 +164,7 @@ def _move(
     """Move the items of one class off a node; returns whether all found room."""
     cls, items, node = what
     smallest, notes = terms
-    classes, allowed, _ = question
+    classes, allowed, _ = packing_input
     room_left = arrays[2]
     log = table[1]
     capped = arrays[3][cls, _CAPPED_AS]
@@ -174,10 +178,12 @@ def _move(
     return left == 0
 
 
-@kernel(f"void({QUESTION}, {TABLE}, i8[::1], {ARRAYS}, i8, i8[::1])", allocates=False)
-def _take_back(question: Question, table: Table, grid: Grid, arrays: Arrays, mark: int, smallest: Ints) -> None:
+@kernel(f"void({PACKING_INPUT}, {TABLE}, i8[::1], {ARRAYS}, i8, i8[::1])", allocates=False)
+def _take_back(
+    packing_input: PackingInput, table: Table, grid: Grid, arrays: Arrays, mark: int, smallest: Ints
+) -> None:
     """Undo log entries, the last first, down to the mark."""
-    classes = question[0]
+    classes = packing_input[0]
     room_left = arrays[2]
     nodes, log = table
     for entry in range(log[0, ENTRIES] - 1, mark - 1, -1):

@@ -58,14 +58,14 @@ MASKS: Final = HEADS + SIDE * SIDE
 _BITS: Final = 62
 _NOTHING: Final = np.zeros((0, 3), dtype=np.int64)
 
-Question = tuple[Ints, Flags, Ints]
+PackingInput = tuple[Ints, Flags, Ints]
 """Classes [C, columns above], allowed [kinds, C], and the room given rows have for the class at hand [origins]."""
 Table = tuple[Ints, Ints]
 """Node rows, and log entries: (class, items in each node, entry before it, row)."""
 Grid = Ints
 """Edges of the bins (31 by cpu, 31 by memory), the first row of each bin, and per diagonal the bins in use, as bits."""
 
-QUESTION: Final = "Tuple((i8[:,::1], b1[:,::1], i8[::1]))"
+PACKING_INPUT: Final = "Tuple((i8[:,::1], b1[:,::1], i8[::1]))"
 TABLE: Final = "UniTuple(i8[:,::1], 2)"
 
 
@@ -126,10 +126,10 @@ def link_if_useful(nodes: Ints, grid: Grid, row: int, smallest: Ints) -> None:
     link(nodes, grid, row)
 
 
-@kernel(f"i8({QUESTION}, i8[:,::1], i8, i8)", allocates=False)
-def count_room(question: Question, nodes: Ints, cls: int, row: int) -> int:
+@kernel(f"i8({PACKING_INPUT}, i8[:,::1], i8, i8)", allocates=False)
+def count_room(packing_input: PackingInput, nodes: Ints, cls: int, row: int) -> int:
     """The number of further items of the class that one node of the row takes."""
-    classes, allowed, caps = question
+    classes, allowed, caps = packing_input
     if not allowed[nodes[row, KIND], cls]:
         return 0
     cap: int = caps[nodes[row, ORIGIN]]
@@ -215,11 +215,11 @@ def holds_one(classes: Ints, cls: int, nodes: Ints, row: int, turn: int) -> bool
     return True
 
 
-@kernel(f"i8({QUESTION}, {TABLE}, i8[::1], UniTuple(i8, 2), i8[::1])", allocates=False)
-def fill_class(question: Question, table: Table, grid: Grid, what: tuple[int, int], smallest: Ints) -> int:
+@kernel(f"i8({PACKING_INPUT}, {TABLE}, i8[::1], UniTuple(i8, 2), i8[::1])", allocates=False)
+def fill_class(packing_input: PackingInput, table: Table, grid: Grid, what: tuple[int, int], smallest: Ints) -> int:
     """Put items of a class into rows of the grid, diagonal by diagonal; returns the number without room."""
     cls, items = what
-    classes = question[0]
+    classes = packing_input[0]
     nodes, log = table
     least_a = classes[cls, BIN_A]
     least_b = classes[cls, BIN_B]
@@ -237,20 +237,22 @@ def fill_class(question: Question, table: Table, grid: Grid, what: tuple[int, in
             while row >= 0 and items > 0:
                 following = nodes[row, NEXT]
                 if holds_one(classes, cls, nodes, row, log[0, TURN]):
-                    items -= take_and_link(question, table, grid, (cls, row, items), smallest)
+                    items -= take_and_link(packing_input, table, grid, (cls, row, items), smallest)
                 row = following
             mask >>= 1
             a += 1
     return items
 
 
-@kernel(f"i8({QUESTION}, {TABLE}, i8[::1], UniTuple(i8, 3), i8[::1])", allocates=False)
-def take_and_link(question: Question, table: Table, grid: Grid, what: tuple[int, int, int], smallest: Ints) -> int:
+@kernel(f"i8({PACKING_INPUT}, {TABLE}, i8[::1], UniTuple(i8, 3), i8[::1])", allocates=False)
+def take_and_link(
+    packing_input: PackingInput, table: Table, grid: Grid, what: tuple[int, int, int], smallest: Ints
+) -> int:
     """Put items of a class into one row of the grid, and link it and its split parts to their bins."""
     cls, row, items = what
     nodes, log = table
     end = log[0, ROWS]
-    taken = take(question[0], nodes, log, cls, row, (items, count_room(question, nodes, cls, row)))
+    taken = take(packing_input[0], nodes, log, cls, row, (items, count_room(packing_input, nodes, cls, row)))
     if taken > 0:
         link_if_useful(nodes, grid, row, smallest)
         for new in range(end, log[0, ROWS]):
@@ -313,7 +315,7 @@ class ItemClasses:
         most = np.minimum(most, (1 << 62) // np.maximum(amounts.max(axis=1, initial=1), 1))
         return cls(requests=amounts, keys=keys, per_bin=np.where(keys.any(axis=1), np.minimum(most, 1), most))
 
-    def build_question(self, allowed: Flags, edges: Edges, *, origins: int, hints: Ints | None = None) -> Question:
+    def build_question(self, allowed: Flags, edges: Edges, *, origins: int, hints: Ints | None = None) -> PackingInput:
         count, resources = self.requests.shape
         classes = np.empty((count, NEED + resources + self.keys.shape[1]), dtype=np.int64)
         classes[:, MOST] = self.per_bin

@@ -16,14 +16,14 @@ from plimsoll.solver.filling.bin_grid import (
     KIND,
     MANY,
     ORIGIN,
-    QUESTION,
+    PACKING_INPUT,
     ROWS,
     TABLE,
     TURN,
     Edges,
     Grid,
     ItemClasses,
-    Question,
+    PackingInput,
     Table,
     build_table,
     fill_class,
@@ -100,10 +100,12 @@ def fill(demand: FillDemand, nodes: ExistingNodes, order: Ints | None = None) ->
     asked = ItemClasses.from_requests(demand.requests, per_bin=demand.per_bin, exclusive=demand.exclusive)
     rows = _build_rows(demand, nodes)
     edges = Edges.build(select_two_axes(nodes.free).max(axis=0, initial=1))
-    question = asked.build_question(demand.allowed, edges, origins=len(nodes.free), hints=demand.hints)
+    packing_input = asked.build_question(demand.allowed, edges, origins=len(nodes.free), hints=demand.hints)
     left = np.array(demand.counts, dtype=np.int64)
     smallest = find_smallest_remaining(asked.requests, left, taken_order)
-    _fill_in_order(question, rows, edges.build_empty_grid(), taken_order, left, (smallest, _find_tighter_caps(demand)))
+    _fill_in_order(
+        packing_input, rows, edges.build_empty_grid(), taken_order, left, (smallest, _find_tighter_caps(demand))
+    )
     return _build_result(rows, left, nodes.free.shape[1])
 
 
@@ -138,11 +140,11 @@ def find_smallest_remaining(requests: Ints, counts: Ints, order: Ints) -> Ints:
     return np.ascontiguousarray(np.minimum.accumulate(reverse, axis=0)[::-1])
 
 
-@kernel(f"void({QUESTION}, {TABLE}, i8[::1], i8[::1], i8[::1], UniTuple(i8[:,::1], 2))", allocates=False)
+@kernel(f"void({PACKING_INPUT}, {TABLE}, i8[::1], i8[::1], i8[::1], UniTuple(i8[:,::1], 2))", allocates=False)
 def _fill_in_order(
-    question: Question, table: Table, grid: Grid, order: Ints, left: Ints, limits: tuple[Ints, Ints]
+    packing_input: PackingInput, table: Table, grid: Grid, order: Ints, left: Ints, limits: tuple[Ints, Ints]
 ) -> None:
-    classes, _, caps = question
+    classes, _, caps = packing_input
     nodes, log = table
     smallest, tighter = limits
     for row in range(log[0, ROWS] - 1, -1, -1):
@@ -157,8 +159,8 @@ def _fill_in_order(
         _tighten(caps, tighter, cls, 1)
         hint = classes[cls, HINT]
         if hint >= 0 and nodes[hint, MANY] > 0:
-            left[cls] -= take_and_link(question, table, grid, (cls, hint, left[cls]), least)
-        left[cls] = fill_class(question, table, grid, (cls, left[cls]), least)
+            left[cls] -= take_and_link(packing_input, table, grid, (cls, hint, left[cls]), least)
+        left[cls] = fill_class(packing_input, table, grid, (cls, left[cls]), least)
         _tighten(caps, tighter, cls, 0)
 
 

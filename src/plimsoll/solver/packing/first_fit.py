@@ -15,13 +15,13 @@ from plimsoll.solver.filling.bin_grid import (
     MANY,
     NEXT,
     OPENED,
-    QUESTION,
+    PACKING_INPUT,
     ROWS,
     TABLE,
     TURN,
     Edges,
     ItemClasses,
-    Question,
+    PackingInput,
     Table,
     build_table,
     count_room,
@@ -56,7 +56,7 @@ def estimate(problem: PackingProblem, kind: int, *, nodes: int, order: Ints | No
     """
     chosen = score_order(problem.requests, problem.capacity[kind]) if order is None else np.array(order, dtype=np.int64)
     run = _Run.from_problem(problem, kind)
-    _pack_first_fit(run.question, run.table, chosen, run.left, nodes)
+    _pack_first_fit(run.packing_input, run.table, chosen, run.left, nodes)
     return Estimate(nodes=run.nodes, fillings=run.list_patterns(kind), left=run.left)
 
 
@@ -69,9 +69,9 @@ def score_order(requests: Ints, allocatable: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """One packing onto one type: the question, the bins opened so far, and what is left."""
+    """One packing onto one type: the packing_input, the bins opened so far, and what is left."""
 
-    question: Question
+    packing_input: PackingInput
     table: Table
     left: Ints
 
@@ -89,7 +89,7 @@ class _Run:
         bins = build_table(capacity, empty, spare_rows=spare, entries=entries)
         bins[0][_TEMPLATE, MANY] = 0
         return cls(
-            question=asked.build_question(problem.allowed[kind : kind + 1], edges, origins=1),
+            packing_input=asked.build_question(problem.allowed[kind : kind + 1], edges, origins=1),
             table=bins,
             left=left,
         )
@@ -109,11 +109,11 @@ class _Run:
         )
 
 
-@kernel(f"i8({QUESTION}, {TABLE}, i8, i8, i8)")
-def _open(question: Question, table: Table, cls: int, items: int, limit: int) -> int:
+@kernel(f"i8({PACKING_INPUT}, {TABLE}, i8, i8, i8)")
+def _open(packing_input: PackingInput, table: Table, cls: int, items: int, limit: int) -> int:
     """A row of as many new bins as the items need, or as there may be; -1 if that is none. It is still empty."""
     nodes, log = table
-    items_per_bin = count_room(question, nodes, cls, _TEMPLATE)
+    items_per_bin = count_room(packing_input, nodes, cls, _TEMPLATE)
     if items_per_bin <= 0 or log[0, OPENED] >= limit:
         return -1
     many = min(limit - log[0, OPENED], (items + items_per_bin - 1) // items_per_bin)
@@ -121,11 +121,11 @@ def _open(question: Question, table: Table, cls: int, items: int, limit: int) ->
     return split_off(nodes, log, _TEMPLATE, many)
 
 
-@kernel(f"void({QUESTION}, {TABLE}, i8[::1], i8[::1], i8)")
-def _pack_first_fit(question: Question, table: Table, order: Ints, left: Ints, limit: int) -> None:
+@kernel(f"void({PACKING_INPUT}, {TABLE}, i8[::1], i8[::1], i8)")
+def _pack_first_fit(packing_input: PackingInput, table: Table, order: Ints, left: Ints, limit: int) -> None:
     """Rows hang in one chain, in the order their bins were opened, behind the template."""
     nodes, log = table
-    classes = question[0]
+    classes = packing_input[0]
     for place in range(order.shape[0]):
         cls = order[place]
         log[0, TURN] += 1
@@ -134,22 +134,22 @@ def _pack_first_fit(question: Question, table: Table, order: Ints, left: Ints, l
         while row >= 0 and left[cls] > 0:
             last = row
             if holds_one(classes, cls, nodes, row, log[0, TURN]):
-                last = _take_in_chain(question, table, cls, row, left)
+                last = _take_in_chain(packing_input, table, cls, row, left)
             row = nodes[last, NEXT]
         if left[cls] > 0:
-            row = _open(question, table, cls, left[cls], limit)
+            row = _open(packing_input, table, cls, left[cls], limit)
             if row >= 0:
                 nodes[last, NEXT] = row
                 nodes[row, NEXT] = -1
-                _take_in_chain(question, table, cls, row, left)
+                _take_in_chain(packing_input, table, cls, row, left)
 
 
-@kernel(f"i8({QUESTION}, {TABLE}, i8, i8, i8[::1])")
-def _take_in_chain(question: Question, table: Table, cls: int, row: int, left: Ints) -> int:
+@kernel(f"i8({PACKING_INPUT}, {TABLE}, i8, i8, i8[::1])")
+def _take_in_chain(packing_input: PackingInput, table: Table, cls: int, row: int, left: Ints) -> int:
     """Items into the row; parts split off it follow it in the chain. The last of them."""
     nodes, log = table
     end = log[0, ROWS]
-    left[cls] -= take(question[0], nodes, log, cls, row, (left[cls], count_room(question, nodes, cls, row)))
+    left[cls] -= take(packing_input[0], nodes, log, cls, row, (left[cls], count_room(packing_input, nodes, cls, row)))
     last = row
     for new in range(end, log[0, ROWS]):
         nodes[new, NEXT] = nodes[last, NEXT]

@@ -46,7 +46,7 @@ BOOSTS: Final = 3
 def pack_mixed(problem: PackingProblem, effort: Effort, *, values: Floats | None = None) -> Packing:
     """Pack all that can be placed: fewest items left, then cheapest, of several runs.
 
-    `values` (one a class; the duals of a linear program, say) take the place of the built-in portfolio.
+    `values`: one per class, such as the duals of a linear program; with them, the built-in portfolio is not tried.
     """
     layout = build_layout(problem)
     if not layout.classes.size:
@@ -111,11 +111,11 @@ class _Runs:
             return
         scarce = (instance.use / np.maximum(room, 1)).max(axis=1)
         money = instance.price / instance.price.max()
-        each_alike = build_item_values(np.ones(self.least.size), self.least)
+        equal_values = build_item_values(np.ones(self.least.size), self.least)
         for share in (0.5, 1.0):
             price = np.maximum((1.0 - share) * money + share * scarce / max(float(scarce.max()), 1e-12), 1e-9)
             yield _RunInput(self.item_values[0], price)
-            yield _RunInput(each_alike, price)
+            yield _RunInput(equal_values, price)
 
     def iterate_favouring(self, left: Ints) -> Iterator[_RunInput]:
         """Raise the values of items that were left in the last run."""

@@ -1,8 +1,9 @@
 """Balances replica counts and bytes at once, with the fewest moves (docs/design/performance.md, joint balance).
 
-Windows say how many replicas and bytes a broker may have. Targets within them need the least movement. Donors choose
-what leaves, receivers are dealt what they miss, and swaps mend what is left. There is no clock and no chance, and ties
-end at an index: equal input gives an equal plan.
+A window is the number of replicas and bytes that a broker may have. Each broker gets a target within its windows, such
+that the fewest bytes move. Brokers above their target give replicas away, brokers below it receive them, and swaps
+correct the rest. Neither time nor chance has an influence, and the lower index wins a tie: equal input gives an equal
+plan.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _balance_within(problem: ReplicaProblem, windows: Windows, stock: Stock) -> 
         broker_of=assignment.broker_of,
         moves=int(moved.sum()),
         moved_bytes=float(sizes[moved].sum()),
-        least_moves=int(_find_least(windows, stock.counts, windows.count_is_inside(counts), is_bytes=False)),
+        least_moves=int(_find_least(windows, stock.counts, windows.find_counts_inside(counts), is_bytes=False)),
         least_bytes=_find_least(windows, stock.held, windows.are_bytes_inside(held), is_bytes=True),
         windows=windows,
         stranded=stranded,

@@ -1,9 +1,9 @@
 """Deals leaving replicas to receivers (docs/design/performance.md, joint balance, step 6).
 
-Replicas come by falling size. Each goes to the broker that wants the most bytes per replica still wanted, among those
-below the cap of its topic that it does not overshoot; else among those below the cap; else among all with a free slot.
-That ratio is what makes counts and bytes meet: the
-bytes alone would fill a broker with few large replicas.
+The largest replica is assigned first. A replica goes to the broker that lacks the most bytes per missing replica. The
+first choice are brokers below the cap of the topic that have room for all its bytes; the second, all brokers below the
+cap; the third, all with a free slot. The ratio brings counts and bytes to their targets together: bytes alone would
+fill a broker with few large replicas.
 
 There are two ways of one loop, and tests compare them: `deal_compiled` for machine code, and `deal_plain`, which
 handles all receivers of a replica at once with numpy.

@@ -96,7 +96,7 @@ class Windows:
     groups: tuple[Ints, ...]
     """Sets of brokers between which replicas may move. A rack that has a replica of every partition is its own."""
 
-    def count_is_inside(self, counts: Ints) -> Flags:
+    def find_counts_inside(self, counts: Ints) -> Flags:
         """[B]."""
         inside: Flags = (counts >= self.low_count) & (counts <= self.high_count)
         return inside

@@ -280,7 +280,7 @@ class Actuator:
                 await defer_deletion(self._client, drain, now=self._context.now)
             await written.patch(_build_lowering(self._context, act.replicas))
             return ActResult(act=act, cluster=act.group)
-        return _drain_result(act, drained)
+        return _build_drain_result(act, drained)
 
     async def _bring_back(self, act: BringBack) -> ActResult:
         written, drain = self._build_writer(act.group), _store_drain(self._context, act.group)
@@ -310,7 +310,7 @@ class Actuator:
                 write_record=self._record_writer(act.group),
             )
             if not isinstance(drained, Drained):
-                return _drain_result(act, drained)
+                return _build_drain_result(act, drained)
         metadata = cluster.metadata
         await self._confirm()
         try:
@@ -333,7 +333,7 @@ def _store_drain(context: ActContext, group: str) -> StoreDrain:
     )
 
 
-def _drain_result(act: TakeOut | Remove, drained: DrainInProgress | Blocked | Unknown) -> ActResult:
+def _build_drain_result(act: TakeOut | Remove, drained: DrainInProgress | Blocked | Unknown) -> ActResult:
     match drained:
         case DrainInProgress():
             return ActResult(

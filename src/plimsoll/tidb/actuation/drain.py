@@ -36,7 +36,7 @@ from plimsoll.tidb.planning.drain.types import (
     TakeOffline,
     Unknown,
     WriteRecord,
-    store_to_drain,
+    find_store_to_drain,
 )
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class _Call:
         evicting = await self._list_evictions() if is_active else frozenset[int]()
         if isinstance(evicting, PdFailed):
             return evicting
-        store = store_to_drain(self.drain, stores)
+        store = find_store_to_drain(self.drain, stores)
         is_asked = with_health and store is not None and store.state != OFFLINE
         health = await self._read_health() if is_asked else None
         if isinstance(health, PdFailed):

@@ -137,7 +137,7 @@ def test_scale_takes_the_replicas_and_the_entry_has_no_time() -> None:
     scale = {
         "apiVersion": "autoscaling/v1",
         "kind": "Scale",
-        "metadata": {"name": "d", "uid": "u", "managedFields": ownership.scale_entries()},
+        "metadata": {"name": "d", "uid": "u", "managedFields": ownership.build_scale_entries()},
         "spec": {},
         "status": {"replicas": 0},
     }

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver.auth_types import User
-from plimsoll.local.apiserver.bootstrap.objects import NAMESPACES, bootstrap_objects
+from plimsoll.local.apiserver.bootstrap.objects import NAMESPACES, build_bootstrap_objects
 from plimsoll.objects import builtin
 from tests.local.apiserver.authorization.builders import AuthorizerHarness, binding, cluster_binding, visit, wish
 
-OBJECTS = list(bootstrap_objects(ca_certificate="-----BEGIN CERTIFICATE-----\n"))
+OBJECTS = list(build_bootstrap_objects(ca_certificate="-----BEGIN CERTIFICATE-----\n"))
 EVERY_VERB = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*")
 ACCESS = [object_ for object_ in OBJECTS if object_["apiVersion"].startswith("rbac.")]
 
@@ -59,7 +59,7 @@ def test_each_namespace_has_its_account_and_certificate():
 
 
 def test_without_a_certificate_there_are_no_maps_of_it():
-    assert all(obj["kind"] != "ConfigMap" for obj in bootstrap_objects())
+    assert all(obj["kind"] != "ConfigMap" for obj in build_bootstrap_objects())
 
 
 def test_the_priority_classes_of_the_system():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, build_administrator
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
-from plimsoll.local.apiserver.bootstrap.objects import bootstrap_objects
+from plimsoll.local.apiserver.bootstrap.objects import build_bootstrap_objects
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.request.context import RequestContext, ResourceRoute
 from plimsoll.local.apiserver.resources.registry import ServedResource
@@ -75,7 +75,7 @@ class ReviewHarness:
             admission=None,  # type: ignore[arg-type]
             tokens=self.tokens,
         )
-        asyncio.run(self._fill([*bootstrap_objects(), ACCOUNT, *objects]))
+        asyncio.run(self._fill([*build_bootstrap_objects(), ACCOUNT, *objects]))
 
     async def _fill(self, objects: list[Json]) -> None:
         for object_ in objects:

@@ -52,7 +52,7 @@ def test_every_pod_of_a_class_gets_the_verdict_of_the_rules_on_every_node(
 @given(clusters(), waiting(most=1))
 def test_reasons_are_counted_in_the_words_of_the_scheduler(view: ClusterView, pending: list[PendingPods]):
     outcome = compute_scheduling_outcome(pending[0].pod, view)
-    reported = predicates_of(pending, view).fit_error(0)
+    reported = predicates_of(pending, view).build_fit_error(0)
 
     if isinstance(outcome, NotSchedulable):
         assert outcome.message.startswith(reported.message)
@@ -142,5 +142,6 @@ def test_without_nodes_the_scheduler_has_nothing_to_say_but_that():
     pending = [PendingPods(key="a", pod=pod("a"), count=1)]
 
     assert (
-        predicates_of(pending, ClusterView.from_objects()).fit_error(0).message == "no nodes available to schedule pods"
+        predicates_of(pending, ClusterView.from_objects()).build_fit_error(0).message
+        == "no nodes available to schedule pods"
     )

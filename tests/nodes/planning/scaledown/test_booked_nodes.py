@@ -89,6 +89,6 @@ def test_a_lump_asks_for_what_its_pods_ask_for(count: int):
     one, all_ = PlacedPod(template), PlacedPod(build_placeholder_pod(template, count, request="default/r"))
     assert all_.demand == one.demand.scale_by(count)
     assert all_.count == count
-    assert (all_.kin, all_.ports, all_.anti_affinity) == (one.kin, one.ports, one.anti_affinity)
+    assert (all_.labels_key, all_.ports, all_.anti_affinity) == (one.labels_key, one.ports, one.anti_affinity)
     assert is_placeholder(all_.pod)
     assert not is_placeholder(template)

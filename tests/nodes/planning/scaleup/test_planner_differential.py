@@ -63,7 +63,7 @@ def placed_first_fit(snapshot: Snapshot) -> dict[str, int]:
     replay = Replay(snapshot.view)
     known = {option.group: option for option in find_options(snapshot, COST).options}
     room = {name: option.max_size - option.size for name, option in known.items()}
-    alike = {pending.key: replay.get_alike(pending.pod) for pending in snapshot.pending}
+    alike = {pending.key: replay.add_equivalence_class(pending.pod) for pending in snapshot.pending}
     count = dict.fromkeys(alike, 0)
     before = -1
     while sum(count.values()) > before:

@@ -90,7 +90,7 @@ def test_updated_arrays_answer_as_if_made_anew(data: st.DataObject, view: Cluste
         columns = [node_arrays.columns.index[name] for node_arrays in (updated.arrays, anew.arrays)]
         assert (updated.arrays.free[:, columns[0]] == anew.arrays.free[:, columns[1]]).all()
     for number in range(len(table)):
-        assert updated.fit_error(number) == anew.fit_error(number)
+        assert updated.build_fit_error(number) == anew.build_fit_error(number)
 
 
 def _changed(data: st.DataObject, view: ClusterView, step: int) -> ClusterView:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.core.names import find_subdomain_problems
-from plimsoll.objects.schema.admission.metadata_checks import create_errors, update_errors
+from plimsoll.objects.schema.admission.metadata_checks import validate_metadata_update, validate_new_metadata
 from plimsoll.objects.schema.admission.object_metadata import decode_problem
 from tests.objects.schema.builders import a_thing, a_version, an_object
 
@@ -18,7 +18,7 @@ SUBDOMAIN = (
 
 def errors_of(metadata: dict[str, Any], *, namespaced: bool = True) -> list[str]:
     rule = find_subdomain_problems
-    return [error.text for error in create_errors(metadata, "metadata", namespaced=namespaced, name_rule=rule)]
+    return [error.text for error in validate_new_metadata(metadata, "metadata", namespaced=namespaced, name_rule=rule)]
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_metadata_of_the_wrong_type_cannot_be_decoded(metadata: Any, problem: st
 def test_identity_cannot_change_but_need_not_be_repeated():
     old = {"name": "a", "uid": "1", "generation": 2}
 
-    assert update_errors({"name": "a"}, old, "metadata") == []
-    assert [error.text for error in update_errors({"name": "a", "uid": "2"}, old, "metadata")] == [
+    assert validate_metadata_update({"name": "a"}, old, "metadata") == []
+    assert [error.text for error in validate_metadata_update({"name": "a", "uid": "2"}, old, "metadata")] == [
         'metadata.uid: Invalid value: "2": field is immutable'
     ]
 
@@ -86,7 +86,7 @@ def test_a_deleted_object_gets_no_new_finalizers():
     old = {"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x/a"]}
     new = {"name": "a", "finalizers": ["x/a", "x/b"]}
 
-    assert [error.text for error in update_errors(new, old, "metadata")] == [
+    assert [error.text for error in validate_metadata_update(new, old, "metadata")] == [
         (
             "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, "
             'found new finalizers []string{"x/b"}'

@@ -66,7 +66,7 @@ class _Pause:
 
 @dataclass(slots=True)
 class Operations:
-    """Answers requests."""
+    """Carries out the requests to the server, and gives each user task its answer."""
 
     context: ServerContext
     tasks: UserTasks

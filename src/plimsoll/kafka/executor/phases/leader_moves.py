@@ -46,9 +46,9 @@ class LeaderMoves:
         batch = self._choose()
         view = await context.observer.observe({task.key.topic for task in batch})
         ready = [task for task in batch if self._is_ready(task, view)]
-        brake = await context.find_brake() if ready else None
-        if brake is not None:
-            context.hold(brake)
+        guard_reason = await context.read_guard_reason() if ready else None
+        if guard_reason is not None:
+            context.hold(guard_reason)
             return
         ready = await self._reorder(ready, view)
         if not ready:

@@ -118,9 +118,9 @@ class LogDirMoves:
 
     async def _start(self, batch: list[MovementTask], answering: set[int]) -> None:
         batch = [task for task in batch if _move(task).broker in answering]
-        brake = await self._context.find_brake() if batch else None
-        if brake is not None:
-            self._context.hold(brake)
+        guard_reason = await self._context.read_guard_reason() if batch else None
+        if guard_reason is not None:
+            self._context.hold(guard_reason)
             return
         batch = await self._limit_bytes(batch)
         if not batch:

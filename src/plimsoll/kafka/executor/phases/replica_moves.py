@@ -213,9 +213,9 @@ class ReplicaMoves:
     async def _start_batch(self, view: ClusterView) -> None:
         context = self._context
         batch = self._choose(view)
-        brake = await context.find_brake() if batch else None
-        if brake is not None:
-            context.hold(brake)
+        guard_reason = await context.read_guard_reason() if batch else None
+        if guard_reason is not None:
+            context.hold(guard_reason)
             return
         view = await context.observer.read_topics({task.key.topic for task in batch})
         batch = [task for task in batch if self._may_start(task, view)]

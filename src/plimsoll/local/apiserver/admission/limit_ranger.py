@@ -40,7 +40,7 @@ class LimitRanger:
     def mutate(self, attempt: AdmissionAttributes) -> None:
         if attempt.creates("pods"):
             assert attempt.obj is not None
-            for limit_range in self._limit_ranges(attempt.namespace):
+            for limit_range in self._iterate_limit_ranges(attempt.namespace):
                 fill_in(attempt.obj, limit_range)
 
     def validate(self, attempt: AdmissionAttributes) -> None:
@@ -49,13 +49,13 @@ class LimitRanger:
         if not is_pod and (is_leaving or not attempt.writes(_CLAIMS)):
             return
         assert attempt.obj is not None
-        for limit_range in self._limit_ranges(attempt.namespace):
+        for limit_range in self._iterate_limit_ranges(attempt.namespace):
             limits = list_limits(limit_range)
-            problems = find_pod_problems(attempt.obj, limits) if is_pod else claim_problems(attempt.obj, limits)
+            problems = find_pod_problems(attempt.obj, limits) if is_pod else find_claim_problems(attempt.obj, limits)
             if problems:
                 raise forbidden(attempt, aggregate(problems))
 
-    def _limit_ranges(self, namespace: str) -> Iterator[Json]:
+    def _iterate_limit_ranges(self, namespace: str) -> Iterator[Json]:
         for stored in self._store.list("limitranges", ListQuery(namespace=namespace)).items:
             yield stored.decode_body()
 
@@ -64,7 +64,7 @@ def find_pod_problems(pod: Json, limits: list[Json]) -> list[str]:
     return [problem for limit in limits for problem in _find_problems_of_pod_spec(pod["spec"], limit)]
 
 
-def claim_problems(claim: Json, limits: list[Json]) -> list[str]:
+def find_claim_problems(claim: Json, limits: list[Json]) -> list[str]:
     requests = parse_quantities(((claim.get("spec") or {}).get("resources") or {}).get("requests"))
     return [
         problem

@@ -1,7 +1,7 @@
 """Ownership across the scale subresource: `spec.replicas` of a Scale is a field of its parent object.
 
-A write to scale is tracked on the Scale alone, with the entries of `scale_entries`; `build_parent_entries` translates
-the result back. Like kube-apiserver, it drops the time of an entry that is new to the parent.
+A write to scale is tracked on the Scale alone, with the entries of `build_scale_entries`; `build_parent_entries`
+translates the result back. Like kube-apiserver, it drops the time of an entry that is new to the parent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ScaleOwnership:
         self._api_version = api_version
         self._paths = {version: tuple(map(from_field, path)) if path else None for version, path in paths.items()}
 
-    def scale_entries(self) -> list[dict[str, Any]]:
+    def build_scale_entries(self) -> list[dict[str, Any]]:
         """The managedFields of the Scale before the write."""
         scales: Managers = {}
         for identity, owned in self._parents.items():

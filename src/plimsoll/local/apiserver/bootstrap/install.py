@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver.bootstrap.objects import bootstrap_objects
+from plimsoll.local.apiserver.bootstrap.objects import build_bootstrap_objects
 from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
 from plimsoll.objects.api.meta import format_time
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 async def install_bootstrap_objects(server: Server, *, ca_certificate: str) -> None:
     """All of them or none: a server that ends half-way leaves a store that is still fresh."""
     if not server.store.count("namespaces"):
-        await create_missing(server, bootstrap_objects(ca_certificate=ca_certificate))
+        await create_missing(server, build_bootstrap_objects(ca_certificate=ca_certificate))
 
 
 async def create_missing(server: Server, objects: Iterable[Json]) -> None:

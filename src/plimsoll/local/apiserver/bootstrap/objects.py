@@ -33,7 +33,7 @@ _PRIORITIES: Final = {
 }
 
 
-def bootstrap_objects(*, ca_certificate: str = "") -> Iterator[Json]:
+def build_bootstrap_objects(*, ca_certificate: str = "") -> Iterator[Json]:
     """Namespaces and what is in them, priority classes, roles and bindings.
 
     `ca_certificate` (PEM) is what pods would check this server with; without it there are no kube-root-ca.crt maps.

@@ -79,7 +79,7 @@ class DocumentCache:
         resources = self._groups[group][version]
         known = self._openapi.get(name)
         if known is None or not _are_the_same(known[0], resources):
-            made = openapi_documents.group_version_document(group, version, resources)
+            made = openapi_documents.build_group_version_document(group, version, resources)
             known = self._openapi[name] = (resources, _encode_document(made))
         return known[1]
 

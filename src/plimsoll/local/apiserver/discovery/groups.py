@@ -59,5 +59,5 @@ def _format_resource(resource: ServedResource) -> str:
     return resource.plural
 
 
-def group_version(group: str, version: str) -> str:
+def format_group_version(group: str, version: str) -> str:
     return f"{group}/{version}" if group else version

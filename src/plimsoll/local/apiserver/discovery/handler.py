@@ -89,7 +89,7 @@ def _answer_groups(request: Request, published: DocumentCache, root: str) -> Res
         headers = (("Cache-Control", "public"), ("Etag", f'"{made.hash}"'), ("Vary", "Accept"))
         return _answer_cached(request, made, aggregated.build_content_type(version), headers)
     if root == "apis":
-        return _answer_plain(request, unaggregated.group_list(groups))
+        return _answer_plain(request, unaggregated.build_group_list(groups))
     return _answer_plain(request, unaggregated.build_api_versions(request.get_header("host") or "127.0.0.1:6443"))
 
 

@@ -29,7 +29,7 @@ def index(hashes: dict[str, str]) -> Json:
     return {"paths": {name: {"serverRelativeURL": url} for name, url in relative.items()}}
 
 
-def group_version_document(group: str, version: str, resources: Iterable[ServedResource]) -> Json:
+def build_group_version_document(group: str, version: str, resources: Iterable[ServedResource]) -> Json:
     paths: Json = {f"/{build_address(group, version)}/": {"get": build_resources_operation(group, version)}}
     made: dict[str, Json] = {}
     for resource in resources:

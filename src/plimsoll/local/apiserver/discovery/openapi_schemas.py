@@ -31,7 +31,7 @@ def describe(resource: ServedResource) -> tuple[DescribedResource, dict[str, Jso
         made[name] = _build_custom_schema(resource) if resource.is_custom else _build_plain_schema(resource)
     list_name = f"{name}List"
     if "list" in resource.verbs and not _is_recorded(list_name):
-        made[list_name] = _list_schema(resource, name)
+        made[list_name] = _build_list_schema(resource, name)
     parts = {part.name: _get_part_component(resource, part, name) for part in resource.subresources}
     return DescribedResource(resource, name, list_name, parts), made
 
@@ -90,7 +90,7 @@ def _build_plain_schema(resource: ServedResource) -> Json:
     return {**schema, **_build_identity(resource, resource.kind)}
 
 
-def _list_schema(resource: ServedResource, item: str) -> Json:
+def _build_list_schema(resource: ServedResource, item: str) -> Json:
     listed = {"type": "array", "items": {"$ref": f"{_REFERENCE}{item}"}}
     return {
         "description": f"{resource.list_kind} is a list of {resource.kind}",

@@ -10,7 +10,7 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver.discovery.groups import Versions, group_version
+from plimsoll.local.apiserver.discovery.groups import Versions, format_group_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ def build_api_versions(server_address: str) -> Json:
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
 
 
-def group_list(groups: dict[str, Versions]) -> Json:
+def build_group_list(groups: dict[str, Versions]) -> Json:
     listed = [_group(name, versions) for name, versions in groups.items() if name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
 
@@ -38,7 +38,7 @@ def group(name: str, versions: Versions) -> Json:
 
 
 def _group(name: str, versions: Versions) -> Json:
-    listed = [{"groupVersion": group_version(name, version), "version": version} for version in versions]
+    listed = [{"groupVersion": format_group_version(name, version), "version": version} for version in versions]
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
@@ -47,7 +47,7 @@ def build_resource_list(group_name: str, version: str, resources: Iterable[Serve
     if group_name:
         head["apiVersion"] = "v1"
     listed = [entry for resource in resources for entry in _build_entries(resource)]
-    return {**head, "groupVersion": group_version(group_name, version), "resources": listed}
+    return {**head, "groupVersion": format_group_version(group_name, version), "resources": listed}
 
 
 def _build_entries(resource: ServedResource) -> Iterator[Json]:

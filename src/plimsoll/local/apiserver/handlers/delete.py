@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.local.apiserver.handlers.get_list import find_page
 from plimsoll.local.apiserver.http_types import Response
 from plimsoll.local.apiserver.registry.deletion import delete_object
-from plimsoll.local.apiserver.request.options import delete_options, list_options, read_delete_options
-from plimsoll.local.apiserver.request.responses import build_object_response, list_response, negotiate_form
+from plimsoll.local.apiserver.request.options import delete_options, read_delete_options, read_list_options
+from plimsoll.local.apiserver.request.responses import build_list_response, build_object_response, negotiate_form
 from plimsoll.local.apiserver.status_errors import StatusError
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ async def delete_collection(server: Server, call: RequestContext) -> Response:
     negotiate_form(call)
     options = await _read_options(server, call)
     read_delete_options(options)
-    page = await find_page(server, call, list_options(call.request, watch=False))
+    page = await find_page(server, call, read_list_options(call.request, watch=False))
     for stored in page.items:
         try:
             await delete_object(server, call.to_delete(stored.name, dry_run=call.dry_run), options)
         except StatusError as refusal:
             if refusal.code != 404:  # another client deleted it first
                 raise
-    return await list_response(server, call, page.items, {"resourceVersion": str(page.revision)})
+    return await build_list_response(server, call, page.items, {"resourceVersion": str(page.revision)})

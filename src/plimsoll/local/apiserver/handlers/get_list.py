@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.registry.identity import build_key
 from plimsoll.local.apiserver.request.continue_tokens import NEWEST, ContinueToken, decode_token, encode_token
-from plimsoll.local.apiserver.request.options import list_options, parse_revision
-from plimsoll.local.apiserver.request.responses import build_stored_response, list_response, negotiate_form
+from plimsoll.local.apiserver.request.options import parse_revision, read_list_options
+from plimsoll.local.apiserver.request.responses import build_list_response, build_stored_response, negotiate_form
 from plimsoll.local.apiserver.request.selectors import build_matcher
 from plimsoll.local.apiserver.storage import Compacted, ListQuery, Page, RevisionAhead, select_from
 
@@ -54,9 +54,9 @@ async def get(server: Server, call: RequestContext) -> Response:
 
 async def list_objects(server: Server, call: RequestContext) -> Response:
     negotiate_form(call)
-    options = list_options(call.request, watch=False)
+    options = read_list_options(call.request, watch=False)
     page = await find_page(server, call, options)
-    return await list_response(server, call, page.items, _build_metadata(page, call))
+    return await build_list_response(server, call, page.items, _build_metadata(page, call))
 
 
 async def find_page(server: Server, call: RequestContext, options: ListOptions) -> Page:

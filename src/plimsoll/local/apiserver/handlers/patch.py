@@ -52,7 +52,7 @@ _sorting_encoder: Final = msgspec.json.Encoder(order="sorted")
 
 async def patch(server: Server, call: RequestContext) -> Response:
     negotiate_form(call)
-    media = patch_media(call)
+    media = read_patch_media(call)
     if media == APPLY_PATCH:
         return await _apply(server, call)
     read = await server.long_work.run(call.work_bytes, partial(read_patch, call))
@@ -69,7 +69,7 @@ async def patch(server: Server, call: RequestContext) -> Response:
     return await build_object_response(server, call, obj)
 
 
-def patch_media(call: RequestContext, *, is_of_custom: bool | None = None) -> str:
+def read_patch_media(call: RequestContext, *, is_of_custom: bool | None = None) -> str:
     """The format of the patch; `is_of_custom` overrides whether a custom object is patched."""
     media = read_media_type(call.request)
     if media not in _ALL:
@@ -91,7 +91,7 @@ def apply_patch_to(call: RequestContext, media: str, current: Json, read: Read) 
     """The patched object, decoded, with its warnings; raises the errors of a patch that does not apply."""
     outcome = apply_patch(media, current, read.value)
     if isinstance(outcome, PatchRefused):
-        raise patch_refusal(outcome)
+        raise build_patch_refusal(outcome)
     value = outcome.value
 
     def build_refusal(problem: str) -> status_errors.StatusError:
@@ -150,7 +150,7 @@ def apply_patch(media: str, current: Json, patch_value: Any) -> Patched | PatchR
     return apply_strategic_merge_patch(current, patch_value, schema=schema)
 
 
-def patch_refusal(outcome: PatchRefused) -> status_errors.StatusError:
+def build_patch_refusal(outcome: PatchRefused) -> status_errors.StatusError:
     details: Json | None = {} if outcome.code == 422 else None
     return status_errors.failure(outcome.code, outcome.reason, outcome.message, details=details)
 

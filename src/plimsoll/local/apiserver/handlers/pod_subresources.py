@@ -36,7 +36,7 @@ def _build_replacement(call: RequestContext) -> Callable[[Json], Json]:
 
 
 def _build_patch(call: RequestContext) -> Callable[[Json], Json]:
-    media, read = patch.patch_media(call), patch.read_patch(call)
+    media, read = patch.read_patch_media(call), patch.read_patch(call)
     return lambda current: patch.apply_patch_to(call, media, current, read)[0]
 
 

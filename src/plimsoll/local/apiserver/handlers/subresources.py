@@ -73,7 +73,7 @@ async def _scale(server: Server, call: RequestContext) -> Json:
         return await scale.get_scale(server, call)
     if call.verb == "update":
         return await scale.put_scale(server, call, await _read_body(server, call))
-    media = patch.patch_media(call, is_of_custom=False)
+    media = patch.read_patch_media(call, is_of_custom=False)
     if media == patch.APPLY_PATCH:
         applied = await server.long_work.run(call.work_bytes, partial(patch.read_applied, call))
         return await scale.apply_scale(server, call, applied, force=patch.is_forced(call))
@@ -82,7 +82,7 @@ async def _scale(server: Server, call: RequestContext) -> Json:
     def apply_patch(current: Json) -> Json:
         outcome = patch.apply_patch(media, current, read.value)
         if isinstance(outcome, PatchRefused):
-            raise patch.patch_refusal(outcome)
+            raise patch.build_patch_refusal(outcome)
         return outcome.value if isinstance(outcome.value, dict) else {}
 
     return await scale.patch_scale(server, call, apply_patch)

@@ -17,7 +17,7 @@ from plimsoll.local.apiserver import presentation, status_errors
 from plimsoll.local.apiserver.crds.serving import find_served_version
 from plimsoll.local.apiserver.handlers.get_list import read_selectors, select_matching, wait_for_revision
 from plimsoll.local.apiserver.http_types import JSON, Response
-from plimsoll.local.apiserver.request.options import ListOptions, list_options, parse_revision
+from plimsoll.local.apiserver.request.options import ListOptions, parse_revision, read_list_options
 from plimsoll.local.apiserver.request.responses import negotiate_form
 from plimsoll.local.apiserver.storage import Compacted, Expired, ListQuery
 from plimsoll.local.apiserver.strategies.lookup import find_strategy
@@ -44,7 +44,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 async def watch(server: Server, call: RequestContext) -> Response:
     form = negotiate_form(call, watch=True)
-    options = list_options(call.request, watch=True)
+    options = read_list_options(call.request, watch=True)
     matches = await read_selectors(server, call, options)
     if call.name:
         matches = _match_name(call.name, matches)

@@ -25,7 +25,7 @@ def copy_within_limit(value: Any, *, at_most_bytes: int) -> tuple[Any, int]:
     pending: list[tuple[Any, Any, str | None]] = [(value, holder, None)]
     while pending and size <= at_most_bytes:
         source, target, key = pending.pop()
-        size += _own_size(source)
+        size += _measure_own_size(source)
         if isinstance(source, dict):
             fresh: Any = dict.fromkeys(source)
             pending += [(item, fresh, name) for name, item in source.items()]
@@ -41,7 +41,7 @@ def copy_within_limit(value: Any, *, at_most_bytes: int) -> tuple[Any, int]:
     return holder[0], size
 
 
-def _own_size(value: Any) -> int:
+def _measure_own_size(value: Any) -> int:
     """The bytes of a scalar, or of a container without what is in it: brackets, commas, keys and colons."""
     if isinstance(value, dict):
         names = sum(len(msgspec.json.encode(name)) + 1 for name in value)

@@ -84,12 +84,12 @@ def _merge_field(result: dict[str, Any], key: str, *, value: Any, rule: FieldRul
     elif isinstance(value, dict) and not rule.is_replaced:
         result[key] = _merge_map(before, value, rule.below)
     elif isinstance(value, list) and rule.is_merged:
-        result[key] = _list_merge(rule).merge(before, value)
+        result[key] = _choose_list_merge(rule).merge(before, value)
     elif not is_same(value, before):
         result[key] = value
 
 
-def _list_merge(rule: FieldRule) -> ListMerge:
+def _choose_list_merge(rule: FieldRule) -> ListMerge:
     return ListMerge(rule.merge_key, lambda before, after: _merge_map(before, after, rule.below))
 
 
@@ -126,7 +126,7 @@ def _merge_ordered_lists(result: dict[str, Any], patch: dict[str, Any], schema: 
         name = _find_list_name(directive, _ELEMENT_ORDER)
         before = _check_list(result[name]) if name in result else None
         after = _check_list(patch[name]) if name in patch else None
-        merge = _list_merge(schema.get_field_rule(name))
+        merge = _choose_list_merge(schema.get_field_rule(name))
         if after:
             merge.check_order(after, order)
         if before is None and after is None:

@@ -32,7 +32,7 @@ _PRINTERS: Final[dict[str, Cells]] = {
     "Namespace": cluster_rows.build_namespace_cells,
     "Node": cluster_rows.build_node_cells,
     "PersistentVolume": storage_rows.build_volume_cells,
-    "PersistentVolumeClaim": storage_rows.claim_cells,
+    "PersistentVolumeClaim": storage_rows.build_claim_cells,
     "Pod": pod_rows.build_pod_cells,
     "PodTemplate": workload_rows.build_pod_template_cells,
     "ReplicationController": workload_rows.build_replication_controller_cells,

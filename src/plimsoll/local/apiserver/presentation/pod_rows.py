@@ -123,12 +123,12 @@ def _init_summary(pod: Json, start: _Summary) -> tuple[_Summary, _Summary, bool]
 
 def _init_word(status: Json, position: int, total: int) -> str:
     if isinstance(get_value(status, "state", "terminated"), dict):
-        return f"Init:{_end_word(get_mapping(status, 'state', 'terminated'))}"
+        return f"Init:{_describe_end(get_mapping(status, 'state', 'terminated'))}"
     waiting = get_text(status, "state", "waiting", "reason")
     return f"Init:{waiting}" if waiting and waiting != "PodInitializing" else f"Init:{position}/{total}"
 
 
-def _end_word(terminated: Json) -> str:
+def _describe_end(terminated: Json) -> str:
     if get_text(terminated, "reason"):
         return get_text(terminated, "reason")
     if get_int(terminated, "signal"):
@@ -143,7 +143,7 @@ def _summarize_main_containers(pod: Json, start: _Summary) -> _Summary:
         if get_text(status, "state", "waiting", "reason"):
             summary = summary._replace(word=get_text(status, "state", "waiting", "reason"))
         elif isinstance(get_value(status, "state", "terminated"), dict):
-            summary = summary._replace(word=_end_word(get_mapping(status, "state", "terminated")))
+            summary = summary._replace(word=_describe_end(get_mapping(status, "state", "terminated")))
         elif get_flag(status, "ready") and isinstance(get_value(status, "state", "running"), dict):
             running = True
             summary = summary._replace(ready=summary.ready + 1)

@@ -50,7 +50,7 @@ def build_volume_cells(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def claim_cells(obj: Json, now: datetime) -> list[Any]:
+def build_claim_cells(obj: Json, now: datetime) -> list[Any]:
     bound = bool(get_text(obj, "spec", "volumeName"))
     return [
         get_name(obj),

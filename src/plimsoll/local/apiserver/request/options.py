@@ -55,7 +55,7 @@ def _write_options(query: tuple[tuple[str, str], ...], *, user_agent: str, verb:
     validation = request.get_parameter("fieldValidation") or ""
     errors: list[FieldError] = []
     if verb == "patch":
-        errors += _patch_errors(request, manager, is_apply=is_apply)
+        errors += _validate_patch_options(request, manager, is_apply=is_apply)
     errors += _validate_manager(manager)
     errors += _validate_dry_run(dry_run)
     if validation not in _VALIDATIONS:
@@ -72,7 +72,7 @@ def _parse_validation(text: str) -> Validation:
     return "Strict" if text == "Strict" else "Ignore" if text == "Ignore" else "Warn"
 
 
-def _patch_errors(request: Request, manager: str, *, is_apply: bool) -> list[FieldError]:
+def _validate_patch_options(request: Request, manager: str, *, is_apply: bool) -> list[FieldError]:
     if is_apply:
         return [] if manager else [fields.required("fieldManager", "is required for apply patch")]
     if request.get_parameter("force") is not None:
@@ -179,7 +179,7 @@ class ListOptions(Value):
     send_initial_events: bool | None = None
 
 
-def list_options(request: Request, *, watch: bool) -> ListOptions:
+def read_list_options(request: Request, *, watch: bool) -> ListOptions:
     timeout = request.get_parameter("timeoutSeconds")
     initial = request.get_parameter("sendInitialEvents")
     options = ListOptions(
@@ -193,7 +193,7 @@ def list_options(request: Request, *, watch: bool) -> ListOptions:
         bookmarks=_is_true(request.get_parameter("allowWatchBookmarks")),
         send_initial_events=None if initial is None else _is_true(initial),
     )
-    _refuse("ListOptions", _watch_errors(options) if watch else _list_errors(options))
+    _refuse("ListOptions", _validate_watch_options(options) if watch else _validate_list_options(options))
     return options
 
 
@@ -201,14 +201,14 @@ def _is_true(text: str | None) -> bool:
     return text is not None and text.lower() not in {"false", "0"}
 
 
-def _list_errors(options: ListOptions) -> list[FieldError]:
-    errors = _match_errors(options)
+def _validate_list_options(options: ListOptions) -> list[FieldError]:
+    errors = _validate_version_match(options)
     if options.send_initial_events is not None:
         errors.append(fields.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     return errors
 
 
-def _match_errors(options: ListOptions) -> list[FieldError]:
+def _validate_version_match(options: ListOptions) -> list[FieldError]:
     match, path = options.match, "resourceVersionMatch"
     if not match:
         return []
@@ -224,7 +224,7 @@ def _match_errors(options: ListOptions) -> list[FieldError]:
     return errors
 
 
-def _watch_errors(options: ListOptions) -> list[FieldError]:
+def _validate_watch_options(options: ListOptions) -> list[FieldError]:
     match, path = options.match, "resourceVersionMatch"
     if options.send_initial_events is None:
         message = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"

@@ -62,7 +62,9 @@ def _encode_object(server: Server, call: RequestContext, obj: Json) -> bytes:
     return presentation.encode_object(negotiate_form(call), obj, call.resource, now=server.clock.now())
 
 
-async def list_response(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> Response:
+async def build_list_response(
+    server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json
+) -> Response:
     form = negotiate_form(call)
     size_bytes = sum(len(stored.data) for stored in items) + call.work_bytes
     body = await server.long_work.run(size_bytes, partial(_encode_list, server, call, items, metadata))

@@ -150,13 +150,13 @@ class BuiltinStrategy:
         return judged or ValidationResult()
 
     def _validate(self, obj: Json) -> ValidationResult:
-        errors = [*api.create_errors(obj), *kind_preparation.find_further_errors(obj, self.api_version, self.kind)]
+        errors = [*api.validate_create(obj), *kind_preparation.find_further_errors(obj, self.api_version, self.kind)]
         return ValidationResult(errors=tuple(errors))
 
     def validate_update(self, new: Json, old: Json, *, subresource: str) -> ValidationResult:
         if subresource in _TRUSTED or (subresource == "status" and _is_all_but_status_kept(new, old)):
             return ValidationResult()
-        return ValidationResult(errors=tuple(api.update_errors(new, old)))
+        return ValidationResult(errors=tuple(api.validate_update(new, old)))
 
     def present(self, stored: Json) -> Json:
         if stored.get("apiVersion") == self.api_version:

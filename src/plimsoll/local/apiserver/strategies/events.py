@@ -43,7 +43,7 @@ def convert(obj: Json, api_version: str) -> Json:
     return as_go_writes(defaults.copy_spelled_out(renamed), _COMPONENTS[api_version])
 
 
-def create_errors(obj: Json, api_version: str) -> list[FieldError]:
+def validate_event(obj: Json, api_version: str) -> list[FieldError]:
     """Paths are those of core/v1 whatever the request's version is, as in the real server."""
     event = obj if api_version == CORE else {_OLD_NAMES.get(name, name): value for name, value in obj.items()}
     errors = _validate_events_event(event) if event.get("eventTime") else _validate_core_event(event)

@@ -29,7 +29,7 @@ class Decoded(Value):
 
 
 class Undecodable(Value):
-    """Go's complaint; `is_unrecognised` if it is not even clear what was sent."""
+    """A body that does not decode, with Go's message."""
 
     problem: str
 

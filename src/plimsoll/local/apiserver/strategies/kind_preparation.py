@@ -85,7 +85,7 @@ def build_status_update(kind: str, new: Json, old: Json) -> Json:
 
 def find_further_errors(obj: Json, api_version: str, kind: str) -> list[FieldError]:
     """What `objects.builtin` does not ask."""
-    return events.create_errors(obj, api_version) if kind == "Event" else []
+    return events.validate_event(obj, api_version) if kind == "Event" else []
 
 
 def _prepare_job(obj: Json) -> None:

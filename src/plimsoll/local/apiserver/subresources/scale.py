@@ -16,7 +16,7 @@ from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from plimsoll.local.apiserver.registry import guaranteed_update
 from plimsoll.local.apiserver.registry.identity import build_key, check_identity, set_namespace
 from plimsoll.local.apiserver.subresources.body_decoding import decode_body
-from plimsoll.local.apiserver.subresources.scale_targets import CustomScaleTarget, ScaleTarget, scale_target_of
+from plimsoll.local.apiserver.subresources.scale_targets import CustomScaleTarget, ScaleTarget, find_scale_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ async def get_scale(server: Server, call: RequestContext) -> Json:
     stored = server.store.get(build_key(call))
     if stored is None:
         raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
-    scalable = scale_target_of(call.resource)
+    scalable = find_scale_target(call.resource)
     scale = _scale(scalable, stored.decode_body())
     if isinstance(scalable, CustomScaleTarget) and "replicas" not in scale["spec"]:
         raise _no_replicas(scalable.replicas_path)
@@ -78,14 +78,14 @@ async def apply_scale(server: Server, call: RequestContext, applied: Any, *, for
 
 
 async def _change(server: Server, call: RequestContext, written: Callable[[Json], Json]) -> Json:
-    scalable = scale_target_of(call.resource)
+    scalable = find_scale_target(call.resource)
 
     def change(obj: Json) -> Json:
         ownership = ScaleOwnership(
             obj["metadata"].get("managedFields"), api_version=call.resource.api_version, paths=scalable.paths
         )
         before = _scale(scalable, obj)
-        before["metadata"]["managedFields"] = ownership.scale_entries()
+        before["metadata"]["managedFields"] = ownership.build_scale_entries()
         after = written(before)
         _check(call, obj, after)
         replicas = after["spec"].get("replicas")
@@ -123,7 +123,7 @@ def _scale(scalable: ScaleTarget, obj: Json) -> Json:
         "kind": _KIND,
         "apiVersion": _VERSION,
         "metadata": {name: metadata[name] for name in kept if name in metadata},
-        **scalable.scale_of(obj),
+        **scalable.build_scale(obj),
     }
 
 

@@ -23,7 +23,7 @@ class ScaleTarget(Protocol):
 
     paths: Paths
 
-    def scale_of(self, obj: Json) -> Json:
+    def build_scale(self, obj: Json) -> Json:
         """Spec and status of the Scale; replicas that are not set are not there."""
         ...
 
@@ -34,7 +34,7 @@ class ScaleTarget(Protocol):
     def set_replicas(self, obj: Json, replicas: int) -> Json: ...
 
 
-def scale_target_of(resource: ServedResource) -> ScaleTarget:
+def find_scale_target(resource: ServedResource) -> ScaleTarget:
     return CustomScaleTarget(resource) if resource.is_custom else BuiltinScaleTarget(resource)
 
 
@@ -44,7 +44,7 @@ class BuiltinScaleTarget:
     def __init__(self, resource: ServedResource) -> None:
         self.paths: Paths = {resource.api_version: ("spec", "replicas")}
 
-    def scale_of(self, obj: Json) -> Json:
+    def build_scale(self, obj: Json) -> Json:
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
         return {
             "spec": {"replicas": spec.get("replicas", 0)},
@@ -74,7 +74,7 @@ class CustomScaleTarget:
             if version.served
         }
 
-    def scale_of(self, obj: Json) -> Json:
+    def build_scale(self, obj: Json) -> Json:
         replicas = _read(obj, self._declared.spec_replicas, int)
         selector = self._declared.label_selector
         return {

@@ -30,17 +30,17 @@ class IdleConnections:
     def __init__(self) -> None:
         self._queue: dict[object, Callable[[], object]] = {}
 
-    def begin(self, who: object, disconnect: Callable[[], object]) -> None:
-        self._queue.pop(who, None)
-        self._queue[who] = disconnect
+    def begin(self, connection: object, disconnect: Callable[[], object]) -> None:
+        self._queue.pop(connection, None)
+        self._queue[connection] = disconnect
 
-    def end(self, who: object) -> None:
-        self._queue.pop(who, None)
+    def end(self, connection: object) -> None:
+        self._queue.pop(connection, None)
 
     def disconnect_one(self) -> bool:
         """Close the longest idle connection; False if all are busy."""
-        for who in self._queue:
-            self._queue.pop(who)()
+        for connection in self._queue:
+            self._queue.pop(connection)()
             return True
         return False
 

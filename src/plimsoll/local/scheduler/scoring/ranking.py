@@ -1,10 +1,10 @@
 """The best node for the next pod of a class, without scoring all nodes again.
 
-`preferences.best_node` scores every feasible node for every pod: at a thousand nodes that is most of the cost of
+`preferences.choose_best_node` scores every feasible node for every pod: at a thousand nodes that is most of the cost of
 scheduling. For a pod without preferences of its own the result depends on little: the node's own score, its number of
 pods of the same class, and that of its zone. So nodes are kept in tiers of the same zone and the same number, each with
-its best node on top, and only the tops are compared. The result equals that of `best_node`; a test compares the two.
-Pods with preferences (spread constraints, pod affinity) use `best_node`.
+its best node on top, and only the tops are compared. The result equals that of `choose_best_node`; a test compares the
+two. Pods with preferences (spread constraints, pod affinity) use `choose_best_node`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FEW: Final = 64
 
 
 class Ranking:
-    """Nodes that fit pods of one pod_class."""
+    """The nodes that fit the pods of one class."""
 
     def __init__(self) -> None:
         self._fitting: dict[str, NodeEvaluation] = {}

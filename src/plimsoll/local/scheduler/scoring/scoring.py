@@ -21,7 +21,7 @@ from plimsoll.scheduling.selectors import parse_node_selector
 if TYPE_CHECKING:
     from plimsoll.core import node_selectors
     from plimsoll.objects.api.pods import Pod
-    from plimsoll.scheduling.cluster_view import Kin, NodeState
+    from plimsoll.scheduling.cluster_view import LabelsKey, NodeState
     from plimsoll.scheduling.verdicts import Verdict
 
 BEST: Final = 100
@@ -37,7 +37,7 @@ class NodeLoad(NamedTuple):
     place: NodeState
     used: dict[str, int]
     """With what pods that ask for nothing are taken to use."""
-    kins: Counter[Kin]
+    pods_by_labels: Counter[LabelsKey]
     """How many pods stay there that no selector can distinguish."""
     answers: dict[bytes, tuple[Verdict, int]]
     """What was found out about the place for pods that ask for the same: the verdict, and the score."""
@@ -58,7 +58,7 @@ class NodeLoads:
 
     def __init__(self) -> None:
         self.known: dict[str, NodeLoad] = {}
-        """Of some state of a node each, by its name: who asks for thousands looks here before `get_load`."""
+        """By the name of the node, perhaps of an older state. Callers that need thousands read it before `get_load`."""
 
     def get_load(self, place: NodeState) -> NodeLoad:
         known = self.known.get(place.name)
@@ -67,8 +67,8 @@ class NodeLoads:
             used = {
                 name: sum([placed.demand[name] or unasked for placed in pods]) for name, unasked in _UNASKED.items()
             }
-            kins = Counter([placed.kin for placed in pods if not placed.leaving])
-            known = self.known[place.name] = NodeLoad(place, used, kins, {})
+            pods_by_labels = Counter([placed.labels_key for placed in pods if not placed.leaving])
+            known = self.known[place.name] = NodeLoad(place, used, pods_by_labels, {})
         return known
 
     def forget(self, name: str) -> None:
@@ -76,7 +76,7 @@ class NodeLoads:
 
 
 class NodeScores:
-    """Scores for pods of one pod_class."""
+    """Scores for the pods of one class."""
 
     def __init__(self, pod: Pod) -> None:
         try:

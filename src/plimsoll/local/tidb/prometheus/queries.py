@@ -76,17 +76,17 @@ def format_exposition(series: SeriesStore, *, now_s: float) -> bytes:
         for instance_series in series.list_series(metric.component):
             if instance_series.ended_s is None:
                 value = (
-                    instance_series.count_at(now_s)
+                    instance_series.compute_count_at(now_s)
                     if metric.value is None
                     else metric.value(instance_series.samples[-1])
                 )
-                lines.append(f"{name}{{{_label_text(instance_series.labels)}}} {_format_value(value)}")
+                lines.append(f"{name}{{{_format_labels(instance_series.labels)}}} {_format_value(value)}")
     lines += [f"# HELP {_SIZES} Of a store's disk", f"# TYPE {_SIZES} gauge"]
     for instance_series in series.list_series(TIKV):
         if instance_series.ended_s is None:
             for kind, size in sorted(instance_series.samples[-1].sizes.items()):
                 lines.append(
-                    f"{_SIZES}{{{_label_text({**instance_series.labels, 'type': kind})}}} {_format_value(size)}"
+                    f"{_SIZES}{{{_format_labels({**instance_series.labels, 'type': kind})}}} {_format_value(size)}"
                 )
     return ("\n".join(lines) + "\n").encode()
 
@@ -155,7 +155,7 @@ def _strip_name(labels: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in labels.items() if name != "__name__"}
 
 
-def _label_text(labels: dict[str, str]) -> str:
+def _format_labels(labels: dict[str, str]) -> str:
     return ",".join(f'{name}="{value}"' for name, value in labels.items())
 
 

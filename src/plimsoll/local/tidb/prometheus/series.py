@@ -53,7 +53,7 @@ class Series:
             "tidb_cluster": f"{one.namespace}-{one.cluster}",
         }
 
-    def count_at(self, now_s: float) -> float:
+    def compute_count_at(self, now_s: float) -> float:
         """The counter at a moment after the last sample."""
         last = self.samples[-1]
         return last.cpu_seconds + self.rate * max(0.0, now_s - last.at_s) if self.ended_s is None else last.cpu_seconds

@@ -78,7 +78,7 @@ def build_shared_limits(
 ) -> SharedLimits:
     columns = [
         *_read_disruption_budgets(problem),
-        *_group_limits(problem, checker, tuple(budgets)),
+        *_build_group_limits(problem, checker, tuple(budgets)),
         *_read_minimum_limits(problem, checker.policy),
     ]
     numbers = {group.id: number for number, group in enumerate(checker.snapshot.groups)}
@@ -104,7 +104,7 @@ def _read_disruption_budgets(problem: ScaleDownProblem) -> list[_Column]:
     ]
 
 
-def _group_limits(
+def _build_group_limits(
     problem: ScaleDownProblem, checker: EligibilityChecker, budgets: tuple[DisruptionBudget, ...]
 ) -> list[_Column]:
     names = problem.arrays.names

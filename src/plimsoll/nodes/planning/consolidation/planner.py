@@ -36,8 +36,8 @@ from plimsoll.nodes.planning.scaledown.eligibility import (
     find_shrinkable_groups,
 )
 from plimsoll.nodes.planning.scaledown.planner import (
+    build_drain_rules,
     build_no_place_reason,
-    drain_rules,
     find_blocking_pod,
     find_receiving_nodes,
 )
@@ -119,7 +119,7 @@ def consolidate(
     if mode == OFF or not policy.scale_down.enabled:
         return Consolidation(mode=mode, cache=cache or PlannerCache())
     state = state or ScaleDownState()
-    problem = ScaleDownProblem.from_snapshot(snapshot, drain_rules(snapshot, policy, state, now), cache=cache)
+    problem = ScaleDownProblem.from_snapshot(snapshot, build_drain_rules(snapshot, policy, state, now), cache=cache)
     state = add_bookings(state, problem.pods_by_node)
     rooms = find_shrinkable_groups(snapshot, policy, state, problem.pods_by_node)
     checker = EligibilityChecker(snapshot=snapshot, policy=policy, state=state, groups=rooms, now=now)

@@ -31,7 +31,7 @@ def explain_pod(problem: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
     found: Json = {"pod": key, "pods": problem.snapshot.pending[index].count, "outcome": describe_outcome(plan, key)}
     if pod_class.problem is not None:
         return {**found, "problem": str(pod_class.problem)}
-    why = problem.rules.fit_error(number)
+    why = problem.rules.build_fit_error(number)
     return {
         **found,
         "asks": pod_class.demand.to_json(),

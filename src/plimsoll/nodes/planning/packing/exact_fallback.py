@@ -188,7 +188,7 @@ class _ExactProblem:
             standing=ExistingNodes(
                 free=np.maximum(free[first], 0),
                 kind=np.arange(len(first), dtype=np.int64),
-                multiplicity=np.array([sum(sizes[member] for member in alike) for alike in members], dtype=np.int64),
+                multiplicity=np.array([sum(sizes[member] for member in equal) for equal in members], dtype=np.int64),
             ),
             members=members,
             opening=NewNodes(
@@ -222,9 +222,9 @@ class _ExactProblem:
     def _assign_rows(self, filled: FillResult) -> Iterator[tuple[int, int, int]]:
         """(node, batch or option; number of its nodes; part of the result that fills them)."""
         rows, planned = len(self.problem.arrays), len(self.base.batches)
-        waiting = {row: [[int(at), 0] for at in alike] for row, alike in enumerate(self.members)}
-        for row, alike in waiting.items():
-            for member in alike:
+        waiting = {row: [[int(at), 0] for at in equal] for row, equal in enumerate(self.members)}
+        for row, equal in waiting.items():
+            for member in equal:
                 batch = member[0] - rows
                 member[1] = (
                     1 if batch < 0 else self.base.batches[batch].nodes if batch < planned else self._get_row_size(row)

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.packing.pod_relations import PodRelations
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.objects.api.nodes import Node
-    from plimsoll.scheduling.replay import Alike
+    from plimsoll.scheduling.replay import EquivalenceClass
     from plimsoll.solver.problem import Flags, Ints
 
 
-QUESTIONS: Final = 200_000
+MAX_CHECKS: Final = 200_000
 """The number of pairs of pod and node that are checked in one plan."""
 TOO_MANY: Final = "TooManyToCheck"
 
@@ -81,7 +81,7 @@ def place_pod_by_pod(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Spot:
+class _CandidateNode:
     """A node with what is placed on it here; `option` is -1 for one that exists."""
 
     name: str
@@ -97,17 +97,19 @@ class _PodByPodPlacer:
         self._before = placement
         self._usable = usable
         self._refused: dict[int, Reason] = {}
-        self._questions = QUESTIONS
+        self._checks_left = MAX_CHECKS
         self._named = 0
         self._replay = Replay(problem.snapshot.view)
-        self._groups: dict[tuple[int, int], Alike] = {}
+        self._groups: dict[tuple[int, int], EquivalenceClass] = {}
         self._put: dict[int, int] = {}
         self._nodes = np.zeros(len(problem.options), dtype=np.int64)
         whole = np.array([option.zero_or_max for option in problem.options], dtype=np.bool_)
         self._step = np.where(whole, problem.available, 1)
-        self._spots = [_Spot(name=name, row=row, content={}) for row, name in enumerate(problem.arrays.names)]
+        self._candidates = [
+            _CandidateNode(name=name, row=row, content={}) for row, name in enumerate(problem.arrays.names)
+        ]
         for row, content in placement.existing.items():
-            self._put_all(self._spots[row], content)
+            self._put_all(self._candidates[row], content)
         for batch in placement.batches:
             for _ in range(batch.nodes):
                 self._put_all(self._open_nodes(batch.option), batch.content)
@@ -116,29 +118,37 @@ class _PodByPodPlacer:
         """Place pods of a class; returns how many found a place."""
         static = self._problem.rules.node_predicates.find_codes(number, self._problem.arrays.free, {}) == 0
         allowed = self._problem.allowed[:, number]
-        spots = [spot for spot in self._spots if (static[spot.row] if spot.row >= 0 else allowed[spot.option])]
+        candidates = [
+            candidate
+            for candidate in self._candidates
+            if (static[candidate.row] if candidate.row >= 0 else allowed[candidate.option])
+        ]
         if self._strategy.new_nodes_first:
-            spots.reverse()
+            candidates.reverse()
         first = 0
         for taken in range(pods):
-            found = self._find_first_fit(number, spots, first)
+            found = self._find_first_fit(number, candidates, first)
             if found is None:
                 opened = self._open_for(number)
                 if not opened:
                     return taken
-                found = len(spots)
-                spots += opened
-            self._put_all(spots[found], {number: 1})
+                found = len(candidates)
+                candidates += opened
+            self._put_all(candidates[found], {number: 1})
             # The next pod is equal: a node that refused this one will mostly refuse it too.
             first = found
         return pods
 
     def build_placement(self) -> Placement:
-        existing = {spot.row: spot.content for spot in self._spots if spot.row >= 0 and spot.content}
+        existing = {
+            candidate.row: candidate.content
+            for candidate in self._candidates
+            if candidate.row >= 0 and candidate.content
+        }
         batches: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
-        for spot in self._spots:
-            if spot.option >= 0:
-                key = (spot.option, tuple(sorted(spot.content.items())))
+        for candidate in self._candidates:
+            if candidate.option >= 0:
+                key = (candidate.option, tuple(sorted(candidate.content.items())))
                 batches[key] = batches.get(key, 0) + 1
         made = replace(
             self._before,
@@ -152,27 +162,29 @@ class _PodByPodPlacer:
             made = made.add_rejection(number, reason)
         return made
 
-    def _find_first_fit(self, number: int, spots: list[_Spot], first: int) -> int | None:
+    def _find_first_fit(self, number: int, candidates: list[_CandidateNode], first: int) -> int | None:
         group = self._get_group(number)
-        for place in chain(range(first, len(spots)), range(first)):
-            self._questions -= 1
-            if self._questions < 0:
+        for place in chain(range(first, len(candidates)), range(first)):
+            self._checks_left -= 1
+            if self._checks_left < 0:
                 self._refused[number] = Reason(
-                    code=TOO_MANY, message=f"not looked at: more than {QUESTIONS} places to try"
+                    code=TOO_MANY, message=f"not looked at: more than {MAX_CHECKS} places to try"
                 )
                 return None
-            if self._is_low(number, spots[place]) and isinstance(self._replay.check(group, spots[place].name), Fits):
+            if self._is_low(number, candidates[place]) and isinstance(
+                self._replay.check(group, candidates[place].name), Fits
+            ):
                 return place
         return None
 
-    def _is_low(self, number: int, spot: _Spot) -> bool:
+    def _is_low(self, number: int, candidate: _CandidateNode) -> bool:
         """Whether one more pod on a new node is within the skew even next to an empty node."""
         classes = self._problem.table.classes
         return (
             not self._strategy.careful
-            or spot.option < 0
+            or candidate.option < 0
             or all(
-                sum(pods for other, pods in spot.content.items() if spread_count.matches(classes[other].pod))
+                sum(pods for other, pods in candidate.content.items() if spread_count.matches(classes[other].pod))
                 + spread_count.counts_itself
                 <= spread_count.max_skew
                 for spread_count in self._problem.rules.get_spreads(number)
@@ -180,9 +192,9 @@ class _PodByPodPlacer:
             )
         )
 
-    def _open_for(self, number: int) -> list[_Spot]:
+    def _open_for(self, number: int) -> list[_CandidateNode]:
         """A new node of the cheapest option that takes the pod now; all nodes if the option is resized as a whole."""
-        if self._questions < 0:
+        if self._checks_left < 0:
             return []
         problem = self._problem
         free = (
@@ -191,8 +203,8 @@ class _PodByPodPlacer:
             & (self._nodes < problem.available)
             & self._find_options_within_limits()
         )
-        demand_slice = (problem.requests[number] / np.maximum(problem.capacity, 1)).max(axis=1)
-        cost = np.round((1 if self._strategy.smallest_price else demand_slice) * problem.planning_prices, 9)
+        shares = (problem.requests[number] / np.maximum(problem.capacity, 1)).max(axis=1)
+        cost = np.round((1 if self._strategy.smallest_price else shares) * problem.planning_prices, 9)
         view = self._replay.build_view()
         for option in sorted(
             np.flatnonzero(free).tolist(), key=lambda index: (problem.options[index].tier, cost[index], index)
@@ -209,30 +221,30 @@ class _PodByPodPlacer:
     def _build_node(self, option: int) -> Node:
         return build_planned_node(self._problem.options[option], int(self._nodes[option]))
 
-    def _open_nodes(self, option: int) -> _Spot:
+    def _open_nodes(self, option: int) -> _CandidateNode:
         node = self._build_node(option)
         self._replay.add_node(node, self._problem.options[option].daemons)
         self._nodes[option] += 1
-        spot = _Spot(name=node.metadata.name, option=option, content={})
-        self._spots.append(spot)
-        return spot
+        candidate = _CandidateNode(name=node.metadata.name, option=option, content={})
+        self._candidates.append(candidate)
+        return candidate
 
-    def _put_all(self, spot: _Spot, content: Mapping[int, int]) -> None:
+    def _put_all(self, candidate: _CandidateNode, content: Mapping[int, int]) -> None:
         for number, pods in content.items():
             for _ in range(pods):
                 self._named += 1
-                self._replay.place(self._get_group(number), spot.name, f"planned-{self._named}")
+                self._replay.place(self._get_group(number), candidate.name, f"planned-{self._named}")
                 self._put[number] = self._put.get(number, 0) + 1
-        spot.content = merge_pods(spot.content, content)
+        candidate.content = merge_pods(candidate.content, content)
 
-    def _get_group(self, number: int) -> Alike:
+    def _get_group(self, number: int) -> EquivalenceClass:
         """The next pod of a class. Members are exchangeable, except that they may have different volumes."""
         pods = self._problem.table.classes[number]
         pending = self._get_next_member(pods) if pods.volumes else pods.members[0].pending
         found = self._groups.get((number, pending))
         if found is None:
             pod = self._problem.table.pending[pending].pod if pods.volumes else pods.pod
-            found = self._groups[number, pending] = self._replay.get_alike(pod)
+            found = self._groups[number, pending] = self._replay.add_equivalence_class(pod)
         return found
 
     def _get_next_member(self, pods: PodClass) -> int:
@@ -247,8 +259,8 @@ class _PodByPodPlacer:
 _FEW_PODS: Final = 100
 _FEW_NODES: Final = 50
 _FEW_CLASSES: Final = 20
-_FEW_OFFERS: Final = 50
-_MANNERS: Final = tuple(
+_FEW_OPTIONS: Final = 50
+_STRATEGIES: Final = tuple(
     SearchStrategy(careful=careful, new_nodes_first=youngest, smallest_price=smallest)
     for youngest, smallest in ((False, False), (True, False), (False, True))
     for careful in (True, False)
@@ -281,7 +293,7 @@ def improve_placement(request: PlacementRequest, placement: Placement) -> Placem
         return placement
     problem = request.problem
     best = placement
-    for strategy in _MANNERS:
+    for strategy in _STRATEGIES:
         tried = place_pod_by_pod(
             problem, request.wanted, request.onto or Placement(), usable=request.packing.usable, strategy=strategy
         )
@@ -309,7 +321,7 @@ def _is_worth_it(request: PlacementRequest, placement: Placement) -> bool:
         max(int(problem.table.counts.sum()), int(placed.sum())) <= _FEW_PODS
         and len(problem.arrays) <= _FEW_NODES
         and len(problem.table) <= _FEW_CLASSES
-        and len(problem.options) <= _FEW_OFFERS
+        and len(problem.options) <= _FEW_OPTIONS
     )
     if not small or not any(
         problem.table.classes[number].scheduling_key.has_pod_constraints for number in request.wanted

@@ -139,9 +139,9 @@ class PodRelations:
         keys = avoided.get(label_group, ())
         if not keys:
             return ()
-        alike = all(self.avoided[other].keys() == avoided.keys() for other in avoided)
+        is_equal = all(self.avoided[other].keys() == avoided.keys() for other in avoided)
         same = all(found == keys for other in avoided for found in self.avoided[other].values())
-        return tuple(sorted(avoided)) if alike and same else ()
+        return tuple(sorted(avoided)) if is_equal and same else ()
 
     def find_mutual_group(self, label_group: int) -> tuple[int, ...]:
         """Label groups that all have each other and themselves as affinity targets; empty for a group without such."""
@@ -189,8 +189,8 @@ def _sort_counted_first(
     label_groups: Iterable[int], relations: PodRelations, level: Mapping[int, int]
 ) -> Iterator[int]:
     """Affinity targets come first, then label groups that others count; otherwise queue order."""
-    for _, alike in groupby(sorted(label_groups, key=level.__getitem__), key=level.__getitem__):
-        waiting = dict.fromkeys(alike)
+    for _, equal in groupby(sorted(label_groups, key=level.__getitem__), key=level.__getitem__):
+        waiting = dict.fromkeys(equal)
         while waiting:
             known = list(waiting)
             free = (

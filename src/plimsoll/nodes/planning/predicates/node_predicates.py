@@ -222,17 +222,17 @@ class NodePredicates:
 
     def find_fitting_of_all(self, numbers: Sequence[int], free: Ints, placed: Mapping[int, Ints]) -> Flags:
         """[len(numbers), N]: the same for many classes, with one comparison of resources."""
-        alike = [place for place, number in enumerate(numbers) if self._requests_amounts_only(number)]
+        amounts_only = [place for place, number in enumerate(numbers) if self._requests_amounts_only(number)]
         found = np.zeros((len(numbers), len(self.arrays)), dtype=np.bool_)
-        chosen = [numbers[place] for place in alike]
+        chosen = [numbers[place] for place in amounts_only]
         if chosen:
-            found[alike] = self._open_to(chosen)
+            found[amounts_only] = self._find_open_rows(chosen)
         if chosen and not self._is_off(RESOURCES_FIT):
             # Free resources may be negative; resources that a class does not request are not compared.
             asked = np.where(self.requests[chosen] > 0, self.requests[chosen], np.iinfo(np.int64).min)
             for column in np.flatnonzero((self.requests[chosen] > 0).any(axis=0)).tolist():
-                found[alike] &= free[:, column] >= asked[:, column, None]
-        for place in set(range(len(numbers))).difference(alike):
+                found[amounts_only] &= free[:, column] >= asked[:, column, None]
+        for place in set(range(len(numbers))).difference(amounts_only):
             found[place] = self.find_fitting(numbers[place], free, placed)
         return found
 
@@ -240,7 +240,7 @@ class NodePredicates:
         pods = self.table.classes[number]
         return pods.problem is None and not (pods.scheduling_key.ports or pods.volumes or len(self._unreadable))
 
-    def _open_to(self, numbers: Sequence[int]) -> Flags:
+    def _find_open_rows(self, numbers: Sequence[int]) -> Flags:
         """[len(numbers), N]: rows that accept the classes apart from resources."""
         return np.stack([self._check_before_resources(number)[1] for number in numbers])
 

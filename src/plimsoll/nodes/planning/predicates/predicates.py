@@ -6,7 +6,7 @@
   `get_refusal(code)` gives its message. `find_fitting(c)[N]`: the same as flags. Equal, pair by pair, to
   `scheduling.feasible`.
 * `count_room(c)[N]`: how many more pods of the class a row takes when all of them go to that row; 0 where none fits.
-* `fit_error(c)`: counted reasons in kube-scheduler's words, as `compute_scheduling_outcome` gives them before
+* `build_fit_error(c)`: counted reasons in kube-scheduler's words, as `compute_scheduling_outcome` gives them before
 preemption.
 * `allowed[C, N]`: `find_fitting` of all classes; `interacts[C]`: classes that cannot be placed by resources alone.
 * `get_spreads(c)` and `get_affinity_counts(c)`: counts per domain for planners that place in bulk over zones.
@@ -32,7 +32,7 @@ from plimsoll.nodes.planning.predicates.affinity_counts import (
     AffinityTerms,
 )
 from plimsoll.nodes.planning.predicates.node_predicates import NodePredicates, merge_codes
-from plimsoll.nodes.planning.predicates.spread_counts import MISSING_LABEL, TOO_SKEWED, SpreadCount, spread_counts
+from plimsoll.nodes.planning.predicates.spread_counts import MISSING_LABEL, TOO_SKEWED, SpreadCount, build_spread_counts
 from plimsoll.nodes.planning.predicates.static_predicates import RefusalCache
 from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, Profile
 from plimsoll.scheduling.messages import NO_NODES, format_refused_everywhere
@@ -143,7 +143,7 @@ class Predicates:
                 room = np.minimum(room, self._count_headroom(spread_count, others))
         return room
 
-    def fit_error(self, number: int) -> FitError:
+    def build_fit_error(self, number: int) -> FitError:
         """The reasons of all nodes that do not take the class."""
         pods = self.table.classes[number]
         total = len(self.arrays)
@@ -186,7 +186,7 @@ class Predicates:
             pods = self.table.classes[number]
             usable = pods.has_spread and pods.problem is None
             found = self._spreads[number] = (
-                spread_counts(pods, self.arrays, self.node_predicates.static) if usable else ()
+                build_spread_counts(pods, self.arrays, self.node_predicates.static) if usable else ()
             )
         return found
 

@@ -82,7 +82,7 @@ class SpreadCount:
         return found & by_domain[np.maximum(self.domains, 0)]
 
 
-def spread_counts(pods: PodClass, arrays: NodeArrays, static: StaticPredicates) -> tuple[SpreadCount, ...]:
+def build_spread_counts(pods: PodClass, arrays: NodeArrays, static: StaticPredicates) -> tuple[SpreadCount, ...]:
     """The counts of a class with valid selectors; empty without hard constraints."""
     hard = [
         spread_constraint

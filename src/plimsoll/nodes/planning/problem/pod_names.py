@@ -114,10 +114,12 @@ class _KeyQueues:
         """The patterns of nodes filled alike: each covers as many nodes as one entry of each class suffices for."""
         found: list[NodePattern] = []
         while nodes:
-            alike = min((self._waiting[number][0][1] // pods for number, pods in content.items()), default=nodes)
-            step = max(1, min(nodes, alike))
+            equal_nodes = min((self._waiting[number][0][1] // pods for number, pods in content.items()), default=nodes)
+            step = max(1, min(nodes, equal_nodes))
             found.append(
-                NodePattern(nodes=step, pods=self._take_for_equal_nodes(content, step) if alike else self.take(content))
+                NodePattern(
+                    nodes=step, pods=self._take_for_equal_nodes(content, step) if equal_nodes else self.take(content)
+                )
             )
             nodes -= step
         return found

@@ -21,7 +21,7 @@ from plimsoll.nodes.planning.problem.queue import compute_queue_positions
 from plimsoll.scheduling import DoesNotFit
 from plimsoll.scheduling.affinity_terms import parse_affinity_terms, parse_existing_anti_affinity
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState
-from plimsoll.scheduling.replay import Alike, Replay
+from plimsoll.scheduling.replay import EquivalenceClass, Replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ class RefutedPod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Spot:
+class _PlacedPods:
     """A number of pods of one entry on one node."""
 
     key: str
@@ -104,7 +104,7 @@ def _find_misfits(
     replay: Replay, node: str, filling: Mapping[str, int], pods: Mapping[str, PendingPods]
 ) -> Iterator[RefutedPod]:
     for key, count in filling.items():
-        group = replay.get_alike(_remove_inter_pod_rules(pods[key].pod))
+        group = replay.add_equivalence_class(_remove_inter_pod_rules(pods[key].pod))
         for number in range(count):
             verdict = replay.check(group, node)
             if isinstance(verdict, DoesNotFit):
@@ -146,7 +146,7 @@ def _replay_in_order(
     in_queue_order: bool,
 ) -> list[RefutedPod]:
     replay = Replay(snapshot.view)
-    groups = {key: replay.get_alike(pods[key].pod) for key in sorted(_collect_keys(plan))}
+    groups = {key: replay.add_equivalence_class(pods[key].pod) for key in sorted(_collect_keys(plan))}
     replay.prepare()
     places = dict(
         zip((pending.key for pending in snapshot.pending), compute_queue_positions(snapshot.pending), strict=True)
@@ -154,29 +154,29 @@ def _replay_in_order(
     queue = {key: number for number, key in enumerate(sorted(groups, key=places.__getitem__))}
     looking = {key for key in groups if in_queue_order or depends_on_other_pods(pods[key].pod)}
     there = [
-        _Spot(key=key, node=name, pods=count)
+        _PlacedPods(key=key, node=name, pods=count)
         for name, pods_by_class in plan.existing.items()
         for key, count in pods_by_class.items()
     ]
     left: list[tuple[str, str]] = []
     budget = PODS_REPLAYED
     if existing_first:
-        first = _order_pods(replay, [spot for spot in there if spot.key in looking], queue)[:budget]
+        first = _order_pods(replay, [entry for entry in there if entry.key in looking], queue)[:budget]
         left = _place_in_order(replay, groups, first)
         budget -= len(first)
     new = _add_new_nodes(replay, plan)
-    spots = new if existing_first else [*there, *new]
-    second = _order_pods(replay, [spot for spot in spots if spot.key in looking], queue)[:budget]
+    placed = new if existing_first else [*there, *new]
+    second = _order_pods(replay, [entry for entry in placed if entry.key in looking], queue)[:budget]
     left = _place_in_order(replay, groups, [*left, *second])
     # Pods that depend on no others fit at any time.
-    others = _order_pods(replay, [spot for spot in (*there, *new) if spot.key not in looking], queue)
+    others = _order_pods(replay, [entry for entry in (*there, *new) if entry.key not in looking], queue)
     left = _place_in_order(replay, groups, [*others[: budget - len(second)], *left])
     return [_refute(replay, groups, key, node) for key, node in left]
 
 
-def _add_new_nodes(replay: Replay, plan: ScaleUpPlan) -> list[_Spot]:
+def _add_new_nodes(replay: Replay, plan: ScaleUpPlan) -> list[_PlacedPods]:
     """Add the new nodes to the replay; returns the pods planned on them."""
-    spots: list[_Spot] = []
+    placed: list[_PlacedPods] = []
     for scale_up in plan.scale_ups:
         number = 0
         for pattern in scale_up.patterns:
@@ -184,17 +184,21 @@ def _add_new_nodes(replay: Replay, plan: ScaleUpPlan) -> list[_Spot]:
                 node = build_planned_node(scale_up.option, number)
                 replay.add_node(node, scale_up.option.daemons)
                 number += 1
-                spots += [_Spot(key=key, node=node.metadata.name, pods=pods) for key, pods in pattern.pods.items()]
-    return spots
+                placed += [
+                    _PlacedPods(key=key, node=node.metadata.name, pods=pods) for key, pods in pattern.pods.items()
+                ]
+    return placed
 
 
-def _order_pods(replay: Replay, spots: Sequence[_Spot], queue: Mapping[str, int]) -> list[tuple[str, str]]:
+def _order_pods(replay: Replay, placed: Sequence[_PlacedPods], queue: Mapping[str, int]) -> list[tuple[str, str]]:
     """(key, node) per pod: one key after the other, each evenly over zones and nodes, as a scheduler spreads pods."""
     positions: list[tuple[int, int, int, str, str]] = []
     by_place: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
-    for index, spot in enumerate(spots):
-        zone = replay.nodes[spot.node].labels.get(ZONE, "")
-        by_place.setdefault((spot.key, zone), []).extend((position, index, spot.node) for position in range(spot.pods))
+    for index, entry in enumerate(placed):
+        zone = replay.nodes[entry.node].labels.get(ZONE, "")
+        by_place.setdefault((entry.key, zone), []).extend(
+            (position, index, entry.node) for position in range(entry.pods)
+        )
     for (key, _), places in by_place.items():
         positions += [
             (queue[key], position, index, key, node) for position, (_, index, node) in enumerate(sorted(places))
@@ -203,7 +207,7 @@ def _order_pods(replay: Replay, spots: Sequence[_Spot], queue: Mapping[str, int]
 
 
 def _place_in_order(
-    replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple[str, str]]
+    replay: Replay, groups: Mapping[str, EquivalenceClass], waiting: list[tuple[str, str]]
 ) -> list[tuple[str, str]]:
     """Place what fits. A pod with affinity is retried after its targets, before the next key; the rest is left."""
     later: list[tuple[str, str]] = []
@@ -217,7 +221,9 @@ def _place_in_order(
     return later
 
 
-def _place_once(replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _place_once(
+    replay: Replay, groups: Mapping[str, EquivalenceClass], waiting: list[tuple[str, str]]
+) -> list[tuple[str, str]]:
     """Place what fits now; returns the rest."""
     later: list[tuple[str, str]] = []
     for key, node in waiting:
@@ -228,7 +234,7 @@ def _place_once(replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple
     return later
 
 
-def _refute(replay: Replay, groups: Mapping[str, Alike], key: str, node: str) -> RefutedPod:
+def _refute(replay: Replay, groups: Mapping[str, EquivalenceClass], key: str, node: str) -> RefutedPod:
     verdict = replay.check(groups[key], node)
     reason = str(verdict.reason) if isinstance(verdict, DoesNotFit) else "fits only after others"
     return RefutedPod(key=key, node=node, reason=reason)

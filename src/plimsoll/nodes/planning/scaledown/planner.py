@@ -83,7 +83,7 @@ class ScaleDownSimulation:
         return {placed.key: names[row] for row, listed in sorted(moved_pods.items()) for placed, _ in listed}
 
 
-def drain_rules(snapshot: Snapshot, policy: Policy, state: ScaleDownState, now: datetime) -> DrainRules:
+def build_drain_rules(snapshot: Snapshot, policy: Policy, state: ScaleDownState, now: datetime) -> DrainRules:
     return DrainRules(
         options=policy.scale_down, now=now, pdbs=RemainingPdbs(snapshot.budgets), controllers=state.controllers
     )
@@ -98,7 +98,7 @@ def find_unneeded(
     cache: PlannerCache | None = None,
 ) -> ScaleDownSimulation:
     state = state or ScaleDownState()
-    problem = ScaleDownProblem.from_snapshot(snapshot, drain_rules(snapshot, policy, state, now), cache=cache)
+    problem = ScaleDownProblem.from_snapshot(snapshot, build_drain_rules(snapshot, policy, state, now), cache=cache)
     state = add_bookings(state, problem.pods_by_node)
     rules = UtilizationThresholds.from_options(problem.arrays, policy.scale_down, snapshot)
     utilization = compute_utilization(problem.arrays, problem.pods_by_node, rules=rules, now=now)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.scaledown.problem import ScaleDownProblem
     from plimsoll.scheduling.cluster_view import NodeState, PlacedPod, PodKey
     from plimsoll.scheduling.feasibility import Prepared
-    from plimsoll.scheduling.replay import Alike
+    from plimsoll.scheduling.replay import EquivalenceClass
     from plimsoll.solver.consolidation.consolidate import Limits, Removals
     from plimsoll.solver.problem import Flags, Floats, Ints
 
@@ -211,14 +211,16 @@ class RemovalSimulator:
         """Move all pods of the row to other nodes, or none."""
         pods = [*self._problem.list_pods_to_move(row), *self.moved_pods.get(row, ())]
         replay = Replay(self._build_view(without=row))
-        groups: dict[object, Alike] = {}
+        groups: dict[object, EquivalenceClass] = {}
         free = self.free.copy()
         placed_at: list[tuple[PodToMove, int]] = []
         for pod in self._sort_largest_first(pods):
             placed, number = pod
             # Pods of a class are exchangeable except for their claims.
-            alike = placed.key if placed.claims else number
-            group = groups.get(alike) or groups.setdefault(alike, replay.get_alike(remove_node_name(placed.pod)))
+            class_key = placed.key if placed.claims else number
+            group = groups.get(class_key) or groups.setdefault(
+                class_key, replay.add_equivalence_class(remove_node_name(placed.pod))
+            )
             found = self._find_first_fit(replay, group, pod, free, without=row)
             if found is None:
                 return Unplaceable(pod=placed.key, gave_up=self.checks_left < 0)
@@ -243,7 +245,9 @@ class RemovalSimulator:
         size = np.round((requests / largest).max(axis=1, initial=0.0), 9)
         return sorted(pods, key=lambda pod: (-size[pod.class_number], pod.class_number, pod.placed.key))
 
-    def _find_first_fit(self, replay: Replay, group: Alike, pod: PodToMove, free: Ints, *, without: int) -> int | None:
+    def _find_first_fit(
+        self, replay: Replay, group: EquivalenceClass, pod: PodToMove, free: Ints, *, without: int
+    ) -> int | None:
         """The hinted node first, then the fullest node that takes the pod."""
         placed, number = pod
         problem = self._problem

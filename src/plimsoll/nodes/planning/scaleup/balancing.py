@@ -76,8 +76,8 @@ def find_zone_counterparts(problem: ScaleUpProblem, option: int, left: Ints) -> 
             ids = problem.option_arrays.get_label_ids(key)
             for zone in sorted({*ids[problem.allowed[:, number]].tolist()} - {-1, int(ids[option])}):
                 there = np.flatnonzero(problem.allowed[:, number] & (ids == zone)).tolist()
-                alike = [other for other in there if likeness.holds(problem.options[option], problem.options[other])]
-                found[alike or there] = True
+                similar = [other for other in there if likeness.holds(problem.options[option], problem.options[other])]
+                found[similar or there] = True
     return found
 
 
@@ -172,13 +172,13 @@ class SimilarityRules:
         if self.only_labels:
             return all(_get_label(first, key) == _get_label(other, key) for key in self.only_labels)
         return (
-            self._is_capacity_alike(first.capacity, other.capacity)
+            self._is_capacity_similar(first.capacity, other.capacity)
             and _is_within_ratio(_read_allocatable(first), _read_allocatable(other), self.allocatable_ratio)
             and _is_within_ratio(first.free, other.free, self.free_ratio)
             and self._list_compared_labels(first) == self._list_compared_labels(other)
         )
 
-    def _is_capacity_alike(self, first: ResourceVector, other: ResourceVector) -> bool:
+    def _is_capacity_similar(self, first: ResourceVector, other: ResourceVector) -> bool:
         if set(first) != set(other):
             return False
         exact = [name for name in first if name in {CPU, PODS} or name.endswith("/gpu")]

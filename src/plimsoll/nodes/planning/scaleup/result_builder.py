@@ -21,7 +21,7 @@ from plimsoll.nodes.planning.explain.new_groups import explain_new_group, explai
 from plimsoll.nodes.planning.explain.offered_labels import OfferedLabels
 from plimsoll.nodes.planning.explain.unschedulable import explain_unschedulable
 from plimsoll.nodes.planning.problem.pod_names import build_scale_up, name_pods
-from plimsoll.solver.bounds.lower_bound import PROVING, lower_bound
+from plimsoll.solver.bounds.lower_bound import PROVING, compute_lower_bound
 from plimsoll.solver.column_generation.proven_bound import bound_from_values, prove_bound
 from plimsoll.solver.problem import UNBOUNDED, PackingProblem
 
@@ -156,7 +156,7 @@ def compute_cost_bound(problem: ScaleUpProblem, placement: Placement, effort: Ef
     item_values = np.array([placement.item_values.get(number, 0.0) for number in chosen.tolist()])
     bound = bound_from_values(packing_problem, item_values) if item_values.any() else 0.0
     if bound < enough:
-        bound = max(bound, lower_bound(packing_problem, effort=effort, enough=enough))
+        bound = max(bound, compute_lower_bound(packing_problem, effort=effort, enough=enough))
     if effort.rounds < PROVING or bound >= enough:
         return bound
     return prove_bound(packing_problem, effort, known=bound, enough=enough)

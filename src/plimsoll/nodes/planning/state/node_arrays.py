@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
     from plimsoll.scheduling.affinity_terms import AffinityTerm
-    from plimsoll.scheduling.cluster_view import ClusterView, Kin, NodeState, PlacedPod
+    from plimsoll.scheduling.cluster_view import ClusterView, LabelsKey, NodeState, PlacedPod
     from plimsoll.scheduling.host_ports import HostPort
     from plimsoll.solver.problem import Flags, Ints
 
@@ -203,8 +203,8 @@ class NodeArrays:
         if fresh:
             self.free[fresh] = columns.to_matrix([states[row].free for row in fresh])
             self.unreadable[fresh] = [bool(states[row].problem) for row in fresh]
-        alike = same_rows and all(_is_same_to_rules(before.states[row].node, states[row].node) for row in fresh)
-        self._of_nodes = before._of_nodes if alike else {}
+        equal = same_rows and all(_is_same_to_rules(before.states[row].node, states[row].node) for row in fresh)
+        self._of_nodes = before._of_nodes if equal else {}
 
     def __len__(self) -> int:
         return len(self.states)
@@ -328,13 +328,13 @@ class LabelGroups:
         self._by_namespace: dict[str, list[int]] = {}
         self._by_label: dict[tuple[str, str], list[int]] = {}
         self.anti_affinity_groups: list[AntiAffinityGroup] = []
-        self.numbers: dict[Kin, int] = {}
+        self.numbers: dict[LabelsKey, int] = {}
         self._avoider_numbers: dict[tuple[int, bytes], int] = {}
 
     def assign_number(self, placed: PlacedPod) -> int:
-        number = self.numbers.get(placed.kin)
+        number = self.numbers.get(placed.labels_key)
         if number is None:
-            number = self.numbers[placed.kin] = len(self.label_groups)
+            number = self.numbers[placed.labels_key] = len(self.label_groups)
             self.label_groups.append(LabelGroup(placed.namespace, placed.labels))
             self._by_namespace.setdefault(placed.namespace, []).append(number)
             for item in placed.labels.items():
@@ -406,7 +406,7 @@ def _count_labels(pods: Iterable[PlacedPod], kinds: LabelGroups) -> LabelCounts:
     leaving: dict[int, int] = {}
     known = kinds.numbers
     for placed in pods:
-        number = known.get(placed.kin, -1)
+        number = known.get(placed.labels_key, -1)
         if number < 0:
             number = kinds.assign_number(placed)
         total[number] = total.get(number, 0) + placed.count
@@ -428,8 +428,8 @@ class RunningPods:
 
     def count_selected(self, selected: Flags, *, skip_terminating: bool) -> Ints:
         """[N]: pods on each row whose label group is selected."""
-        row, kin, total, remaining = self._build_entries()
-        chosen = selected[kin]
+        row, label_group, total, remaining = self._build_entries()
+        chosen = selected[label_group]
         weights = (remaining if skip_terminating else total)[chosen]
         return np.bincount(row[chosen], weights=weights, minlength=len(self.nodes)).astype(np.int64)
 

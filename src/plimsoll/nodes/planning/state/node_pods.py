@@ -108,12 +108,12 @@ def _build_kind_key(placed: PlacedPod, loose: Pod, *, stays: bool) -> Key:
     leaving = (meta.deletion_timestamp, loose.spec.termination_grace_period_seconds)
     if stays:
         need = frozenset(placed.demand.items())
-        return (placed.kin, made_by, leaving if placed.leaving else None, need)
+        return (placed.labels_key, made_by, leaving if placed.leaving else None, need)
     # Age counts for pods of the system only; others of one kind may be of any age.
     age = meta.creation_timestamp if meta.namespace == KUBE_SYSTEM else None
     with_storage = bool(loose.spec.volumes) and touches_storage(loose)
     return (
-        placed.kin,
+        placed.labels_key,
         made_by,
         leaving if placed.leaving else None,
         age,
@@ -166,18 +166,18 @@ class NodePods:
 class PodsByNode:
     """The pods of all nodes of a view, in its order."""
 
-    def __init__(self, kinds: PodKinds, homes: Sequence[NodePods]) -> None:
+    def __init__(self, kinds: PodKinds, nodes: Sequence[NodePods]) -> None:
         self.kind_index = kinds
         self.kinds: tuple[PodKind, ...] = tuple(kinds.kinds)
         self.terminating_kinds = tuple(kinds.terminating)
         self.placeholder_kinds = tuple(kinds.placeholders)
-        self.nodes = tuple(homes)
-        self.states = tuple(home.state for home in self.nodes)
-        sizes = np.array([len(home.pods) for home in self.nodes], dtype=np.int64)
+        self.nodes = tuple(nodes)
+        self.states = tuple(node_pods.state for node_pods in self.nodes)
+        sizes = np.array([len(node_pods.pods) for node_pods in self.nodes], dtype=np.int64)
         self.starts: Ints = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)))
         self.row: Ints = np.repeat(np.arange(len(self.nodes), dtype=np.int64), sizes)
         empty = [np.zeros(0, dtype=np.int64)]
-        self.kind: Ints = np.concatenate(empty + [home.kinds for home in self.nodes])
+        self.kind: Ints = np.concatenate(empty + [node_pods.kinds for node_pods in self.nodes])
 
     @classmethod
     def from_view(cls, view: ClusterView, before: PodsByNode | None = None) -> PodsByNode:
@@ -187,8 +187,8 @@ class PodsByNode:
         if before is None:
             kinds = PodKinds()
             return cls(kinds, [NodePods.from_state(state, kinds, None) for state in states])
-        homes = before.read_changed(states)
-        return before if homes is None else cls(before.kind_index, homes)
+        nodes = before.read_changed(states)
+        return before if nodes is None else cls(before.kind_index, nodes)
 
     def read_changed(self, states: tuple[NodeState, ...]) -> list[NodePods] | None:
         """The pods of these nodes, read where a state changed; None if none did."""
@@ -198,11 +198,11 @@ class PodsByNode:
             if not changed:
                 return None
             if all(states[row].name == self.states[row].name for row in changed):
-                homes = list(self.nodes)
+                nodes = list(self.nodes)
                 for row in changed:
-                    homes[row] = NodePods.from_state(states[row], kinds, homes[row])
-                return homes
-        known = {home.state.name: home for home in self.nodes}
+                    nodes[row] = NodePods.from_state(states[row], kinds, nodes[row])
+                return nodes
+        known = {node_pods.state.name: node_pods for node_pods in self.nodes}
         return [_build_node_pods(state, kinds, known.get(state.name)) for state in states]
 
     def find_placeholder_rows(self) -> Ints:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod
     from plimsoll.objects.api.policy import PodDisruptionBudget
     from plimsoll.objects.api.workloads import DaemonSet
-    from plimsoll.scheduling.cluster_view import Kin
+    from plimsoll.scheduling.cluster_view import LabelsKey
 
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -81,7 +81,7 @@ class SnapshotBuilder:
         self._pods_of: dict[str, dict[PodKey, PlacedPod | BadObject]] = {}
         """Pods by node, also for nodes that do not exist (yet)."""
         self._node_of: dict[PodKey, str] = {}
-        self._labels_of: dict[Kin, Kin] = {}
+        self._labels_of: dict[LabelsKey, LabelsKey] = {}
         self._waiting = PendingPodGroups()
 
     def update(self, changes: SnapshotChanges, inputs: SnapshotInputs) -> Snapshot:
@@ -117,7 +117,7 @@ class SnapshotBuilder:
         elif pod is not None and pod.status.phase not in _ENDED:
             placed = PlacedPod(pod)
             # Replicas share one object, so that lookups by it are fast.
-            placed.kin = self._labels_of.setdefault(placed.kin, placed.kin)
+            placed.labels_key = self._labels_of.setdefault(placed.labels_key, placed.labels_key)
             self._settle(key, pod.spec.node_name, placed, touched)
 
     def _settle(self, key: PodKey, node: str, pod: PlacedPod | BadObject, touched: Touched) -> None:

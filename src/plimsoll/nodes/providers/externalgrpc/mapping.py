@@ -153,7 +153,7 @@ def to_machine_type_message(kind: MachineType) -> Any:
 
 def from_machine_type_message(message: Any) -> MachineType:
     """Raises `InvalidInput` for amounts that are not quantities."""
-    spot = message.capacityType == CapacityType.SPOT
+    is_spot = message.capacityType == CapacityType.SPOT
     return MachineType(
         name=message.name,
         capacity=ResourceVector.from_quantities(dict(message.capacity)),
@@ -163,7 +163,7 @@ def from_machine_type_message(message: Any) -> MachineType:
         labels=dict(message.labels),
         taints=_from_taint_messages(message.taints),
         architecture=message.architecture or "amd64",
-        capacity_type=CapacityType.SPOT if spot else CapacityType.ON_DEMAND,
+        capacity_type=CapacityType.SPOT if is_spot else CapacityType.ON_DEMAND,
     )
 
 

@@ -83,10 +83,10 @@ class PodSetMatcher:
 
     def _find_sets(self, pod: Pod, view: RequestView) -> Sets:
         form = self._get_scheduling_key(pod)
-        alike = [number for number, template in enumerate(view.templates) if self._get_scheduling_key(template) is form]
+        equal = [number for number, template in enumerate(view.templates) if self._get_scheduling_key(template) is form]
         labels = pod.metadata.labels.items()
-        named = {number for number in alike if view.templates[number].metadata.labels.items() <= labels}
-        return tuple(sorted(alike, key=lambda number: (number not in named, number)))
+        named = {number for number in equal if view.templates[number].metadata.labels.items() <= labels}
+        return tuple(sorted(equal, key=lambda number: (number not in named, number)))
 
     def _get_scheduling_key(self, pod: Pod) -> object:
         return self._forms.get_key(_as_written(pod))

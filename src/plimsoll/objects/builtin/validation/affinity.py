@@ -16,7 +16,7 @@ from plimsoll.core.names import (
 )
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema import go_text
-from plimsoll.objects.schema.admission.metadata_checks import label_errors
+from plimsoll.objects.schema.admission.metadata_checks import validate_labels
 from plimsoll.objects.schema.field_errors import list_invalid
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ _NO_SELECTOR: Final = "must not be specified when labelSelector is not set"
 _IN_BOTH: Final = "exists in both matchLabelKeys and labelSelector"
 
 
-def label_selector_errors(selector: Json | None, path: str) -> list[FieldError]:
+def validate_label_selector(selector: Json | None, path: str) -> list[FieldError]:
     if selector is None:
         return []
-    errors = label_errors(selector.get("matchLabels", {}), f"{path}.matchLabels")
+    errors = validate_labels(selector.get("matchLabels", {}), f"{path}.matchLabels")
     for position, expression in enumerate(selector.get("matchExpressions", [])):
         errors += _validate_expression(expression, f"{path}.matchExpressions[{position}]")
     return errors
@@ -149,13 +149,13 @@ def _validate_weight(preference: Json, path: str) -> list[FieldError]:
 
 def _validate_pod_term(term: Json, path: str) -> list[FieldError]:
     selector = term.get("labelSelector")
-    errors = label_selector_errors(selector, f"{path}.labelSelector")
-    errors += label_selector_errors(term.get("namespaceSelector"), f"{path}.namespaceSelector")
+    errors = validate_label_selector(selector, f"{path}.labelSelector")
+    errors += validate_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for namespace in term.get("namespaces", []):
         errors += list_invalid(f"{path}.namespace", namespace, find_dns1123_label_problems)
     matching, differing = term.get("matchLabelKeys", []), term.get("mismatchLabelKeys", [])
     for name, keys in (("matchLabelKeys", matching), ("mismatchLabelKeys", differing)):
-        errors += _label_key_list_errors(keys, f"{path}.{name}", has_selector=selector is not None)
+        errors += _validate_label_keys(keys, f"{path}.{name}", has_selector=selector is not None)
     errors += _check_selected_twice(matching, selector or {}, path)
     unwanted = set(differing)
     for position, key in enumerate(matching):
@@ -168,7 +168,7 @@ def _validate_pod_term(term: Json, path: str) -> list[FieldError]:
     return [*errors, *list_invalid(f"{path}.topologyKey", topology_key, find_qualified_name_problems)]
 
 
-def _label_key_list_errors(keys: list[str], path: str, *, has_selector: bool) -> list[FieldError]:
+def _validate_label_keys(keys: list[str], path: str, *, has_selector: bool) -> list[FieldError]:
     if keys and not has_selector:
         return [fe.forbidden(path, _NO_SELECTOR)]
     return [
@@ -200,7 +200,7 @@ def validate_spread_constraints(constraints: list[Json], path: str) -> list[Fiel
             if constraint.get(name, "Honor") not in ("Honor", "Ignore"):
                 errors.append(fe.not_supported(f"{here}.{name}", constraint[name], ("Honor", "Ignore")))
         errors += _validate_spread_key(constraint, here)
-        errors += label_selector_errors(constraint.get("labelSelector"), f"{here}.labelSelector")
+        errors += validate_label_selector(constraint.get("labelSelector"), f"{here}.labelSelector")
     return errors
 
 

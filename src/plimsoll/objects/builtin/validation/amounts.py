@@ -24,7 +24,7 @@ def validate_not_negative(holder: Json, path: str, *fields: str) -> list[FieldEr
     ]
 
 
-def count_or_percent_errors(value: IntOrPercent, path: str) -> list[FieldError]:
+def validate_count_or_percent(value: IntOrPercent, path: str) -> list[FieldError]:
     if isinstance(value, str):
         return [fe.invalid(path, value, problem) for problem in find_percent_problems(value)]
     return [fe.invalid(path, value, NOT_NEGATIVE)] if value < 0 else []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import find_dns1123_label_problems, find_subdomain_problems
 from plimsoll.core.quantity import Quantity
-from plimsoll.objects.builtin.validation.affinity import label_selector_errors
+from plimsoll.objects.builtin.validation.affinity import validate_label_selector
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.field_errors import list_invalid
 
@@ -19,10 +19,10 @@ ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWr
 VOLUME_MODES: Final = ("Block", "Filesystem")
 
 
-def claim_spec_errors(spec: Json, path: str) -> list[FieldError]:
+def validate_claim_spec(spec: Json, path: str) -> list[FieldError]:
     modes = spec.get("accessModes", [])
     errors = [] if modes else [fe.required(f"{path}.accessModes", "at least 1 access mode is required")]
-    errors += label_selector_errors(spec.get("selector"), f"{path}.selector")
+    errors += validate_label_selector(spec.get("selector"), f"{path}.selector")
     errors += validate_access_modes(modes, f"{path}.accessModes")
     errors += _validate_storage(
         spec.get("resources", {}).get("requests", {}).get("storage"), f"{path}.resources[storage]"
@@ -76,5 +76,5 @@ def _validate_both_sources(spec: Json, path: str) -> list[FieldError]:
     shown = f"{path}.dataSource"
     if ref.get("namespace"):
         return [fe.invalid(path, shown, "may not be specified when dataSourceRef.namespace is specified")]
-    alike = all(source.get(field) == ref.get(field) for field in ("apiGroup", "kind", "name"))
-    return [] if alike else [fe.invalid(path, shown, "must match dataSourceRef")]
+    is_equal = all(source.get(field) == ref.get(field) for field in ("apiGroup", "kind", "name"))
+    return [] if is_equal else [fe.invalid(path, shown, "must match dataSourceRef")]

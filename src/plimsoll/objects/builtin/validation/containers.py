@@ -84,7 +84,7 @@ def validate_container_list(containers: list[Json], path: str, context: PodConte
     return [*errors, *_validate_host_ports(containers, path)]
 
 
-def init_container_errors(
+def validate_init_containers(
     containers: list[Json], path: str, context: PodContext, *, regular: list[Json]
 ) -> list[FieldError]:
     errors: list[FieldError] = []
@@ -156,15 +156,15 @@ def _validate_common(container: Json, path: str, context: PodContext) -> list[Fi
     errors += _validate_port(container.get("ports", []), f"{path}.ports")
     errors += _validate_env(container.get("env", []), f"{path}.env")
     errors += _validate_env_from(container.get("envFrom", []), f"{path}.envFrom")
-    errors += _mount_errors(container, f"{path}.volumeMounts", context)
+    errors += _validate_mounts(container, f"{path}.volumeMounts", context)
     errors += _validate_devices(container, f"{path}.volumeDevices", context)
     errors += fe.validate_choice(f"{path}.imagePullPolicy", container.get("imagePullPolicy", ""), PULL_POLICIES)
     requirements = container.get("resources", {})
     errors += resources.validate_requirements(requirements, f"{path}.resources")
-    errors += resources.claim_errors(
+    errors += resources.validate_claim_references(
         requirements.get("claims", []), f"{path}.resources.claims", pod_claims=context.claims
     )
-    errors += _resize_errors(container.get("resizePolicy", []), f"{path}.resizePolicy", context.restart_policy)
+    errors += _validate_resize_policy(container.get("resizePolicy", []), f"{path}.resizePolicy", context.restart_policy)
     if "securityContext" in container:
         errors += security.validate_container(
             container["securityContext"], f"{path}.securityContext", host_users=context.host_users
@@ -260,7 +260,7 @@ def _validate_env_from(sources: list[Json], path: str) -> list[FieldError]:
     return errors
 
 
-def _mount_errors(container: Json, path: str, context: PodContext) -> list[FieldError]:
+def _validate_mounts(container: Json, path: str, context: PodContext) -> list[FieldError]:
     errors: list[FieldError] = []
     devices = {device.get("name", ""): device.get("devicePath", "") for device in container.get("volumeDevices", [])}
     device_paths = set(devices.values())
@@ -355,7 +355,7 @@ def _validate_devices(container: Json, path: str, context: PodContext) -> list[F
     return errors
 
 
-def _resize_errors(policies: list[Json], path: str, restart_policy: str) -> list[FieldError]:
+def _validate_resize_policy(policies: list[Json], path: str, restart_policy: str) -> list[FieldError]:
     errors: list[FieldError] = []
     named: set[str] = set()
     for position, policy in enumerate(policies):

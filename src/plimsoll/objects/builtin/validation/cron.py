@@ -26,7 +26,7 @@ _DESCRIPTORS: Final = frozenset(
 _LONGEST: Final = 1000
 
 
-def schedule_problem(schedule: str) -> str | None:
+def find_schedule_problem(schedule: str) -> str | None:
     if "TZ" in schedule:
         return "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
     if len(schedule) > _LONGEST:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import count_bytes
 from plimsoll.objects.builtin.validation import pods
-from plimsoll.objects.builtin.validation.affinity import label_selector_errors
+from plimsoll.objects.builtin.validation.affinity import validate_label_selector
 from plimsoll.objects.builtin.validation.amounts import validate_not_negative
-from plimsoll.objects.builtin.validation.cron import schedule_problem
+from plimsoll.objects.builtin.validation.cron import find_schedule_problem
 from plimsoll.objects.builtin.validation.metadata import validate_unchanged
 from plimsoll.objects.builtin.validation.syntax import validate_domain_prefixed_path
 from plimsoll.objects.builtin.validation.workloads import MISMATCH, matches
@@ -45,7 +45,7 @@ def validate_job(obj: Json) -> list[FieldError]:
         return errors
     if selector is None:
         errors.append(fe.required("spec.selector"))
-    errors += label_selector_errors(selector, "spec.selector")
+    errors += validate_label_selector(selector, "spec.selector")
     labels = template.get("metadata", {}).get("labels")
     if matches(selector, labels or {}) is False:
         errors.append(fe.invalid("spec.template.metadata.labels", labels, MISMATCH))
@@ -73,7 +73,7 @@ def _validate_job_spec(spec: Json, path: str) -> list[FieldError]:
         supported = ("TerminatingOrFailed", "Failed")
         errors.append(fe.not_supported(f"{path}.podReplacementPolicy", spec["podReplacementPolicy"], supported))
     errors += pods.validate_template(spec.get("template", {}), f"{path}.template")
-    return [*errors, *_restart_errors(spec, f"{path}.template.spec.restartPolicy")]
+    return [*errors, *_validate_restart_policy(spec, f"{path}.template.spec.restartPolicy")]
 
 
 def _validate_completions(spec: Json, path: str) -> list[FieldError]:
@@ -98,7 +98,7 @@ def _validate_completions(spec: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def _restart_errors(spec: Json, path: str) -> list[FieldError]:
+def _validate_restart_policy(spec: Json, path: str) -> list[FieldError]:
     policy = spec.get("template", {}).get("spec", {}).get("restartPolicy", "")
     if policy in ("", "Always"):
         return [fe.required(path, 'valid values: "OnFailure", "Never"')]
@@ -156,7 +156,7 @@ def validate_cron_job(obj: Json) -> list[FieldError]:
     if not schedule:
         errors.append(fe.required("spec.schedule"))
     else:
-        problem = schedule_problem(schedule)
+        problem = find_schedule_problem(schedule)
         if problem:
             errors.append(fe.invalid("spec.schedule", schedule, problem))
     errors += validate_not_negative(spec, "spec", "startingDeadlineSeconds")

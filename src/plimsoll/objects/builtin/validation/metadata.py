@@ -19,13 +19,13 @@ Json = dict[str, Any]
 _STANDARD_FINALIZERS: Final = ("kubernetes", "orphan", "foregroundDeletion")
 
 
-def create_errors(metadata: Json, *, rule: NameRule, namespaced: bool) -> list[FieldError]:
-    errors = metadata_checks.create_errors(metadata, "metadata", namespaced=namespaced, name_rule=rule)
+def validate_new_metadata(metadata: Json, *, rule: NameRule, namespaced: bool) -> list[FieldError]:
+    errors = metadata_checks.validate_new_metadata(metadata, "metadata", namespaced=namespaced, name_rule=rule)
     return [*errors, *_validate_standard_finalizers(metadata)]
 
 
-def update_errors(new: Json, old: Json) -> list[FieldError]:
-    return [*metadata_checks.update_errors(new, old, "metadata"), *_validate_standard_finalizers(new)]
+def validate_metadata_update(new: Json, old: Json) -> list[FieldError]:
+    return [*metadata_checks.validate_metadata_update(new, old, "metadata"), *_validate_standard_finalizers(new)]
 
 
 def validate_unchanged(path: str, new: Any, old: Any) -> list[FieldError]:

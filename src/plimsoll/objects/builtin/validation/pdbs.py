@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.objects.builtin.validation.affinity import label_selector_errors
-from plimsoll.objects.builtin.validation.amounts import count_or_percent_errors, validate_not_over_all
+from plimsoll.objects.builtin.validation.affinity import validate_label_selector
+from plimsoll.objects.builtin.validation.amounts import validate_count_or_percent, validate_not_over_all
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.go_text import GoStruct
 
@@ -25,12 +25,12 @@ def validate_budget(obj: Json) -> list[FieldError]:
         errors.append(fe.invalid("spec", _print_spec(spec), detail))
     for field in ("minAvailable", "maxUnavailable"):
         if field in spec:
-            errors += count_or_percent_errors(spec[field], f"spec.{field}")
+            errors += validate_count_or_percent(spec[field], f"spec.{field}")
             errors += validate_not_over_all(spec[field], f"spec.{field}")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in _EVICTION_POLICIES:
         errors.append(fe.not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
-    return [*errors, *label_selector_errors(spec.get("selector"), "spec.selector")]
+    return [*errors, *validate_label_selector(spec.get("selector"), "spec.selector")]
 
 
 def _print_spec(spec: Json) -> GoStruct:

@@ -39,7 +39,7 @@ _UPDATABLE: Final = (
 )
 
 
-def create_errors(pod: Json) -> list[FieldError]:
+def validate_new_pod(pod: Json) -> list[FieldError]:
     spec = pod.get("spec", {})
     errors = _validate_pod(pod)
     if spec.get("ephemeralContainers"):
@@ -62,7 +62,7 @@ def _validate_pod(pod: Json) -> list[FieldError]:
 def validate_template(template: Json, path: str) -> list[FieldError]:
     """A pod template. Kubernetes leaves `metadata` out of the paths of its labels and annotations."""
     spec, meta = template.get("spec", {}), template.get("metadata", {})
-    errors = metadata_checks.label_errors(meta.get("labels", {}), f"{path}.labels")
+    errors = metadata_checks.validate_labels(meta.get("labels", {}), f"{path}.labels")
     errors += metadata_checks.validate_annotations(meta.get("annotations", {}), f"{path}.annotations")
     errors += _validate_annotations(meta.get("annotations", {}), f"{path}.annotations", spec=spec)
     errors += validate_spec(spec, f"{path}.spec")
@@ -95,7 +95,7 @@ def _is_int32(text: str) -> bool:
 
 def validate_spec(spec: Json, path: str, *, pod_name: str = "", is_pod: bool = False) -> list[FieldError]:
     usable, errors = volumes.validate_volumes(spec.get("volumes", []), f"{path}.volumes", pod_name=pod_name)
-    errors += _claim_list_errors(spec.get("resourceClaims", []), f"{path}.resourceClaims")
+    errors += _validate_resource_claims(spec.get("resourceClaims", []), f"{path}.resourceClaims")
     context = containers.PodContext(
         volumes=usable,
         claims=frozenset(claim["name"] for claim in spec.get("resourceClaims", []) if claim.get("name")),
@@ -105,7 +105,7 @@ def validate_spec(spec: Json, path: str, *, pod_name: str = "", is_pod: bool = F
     )
     regular, initial = spec.get("containers", []), spec.get("initContainers", [])
     errors += containers.validate_container_list(regular, f"{path}.containers", context)
-    errors += containers.init_container_errors(initial, f"{path}.initContainers", context, regular=regular)
+    errors += containers.validate_init_containers(initial, f"{path}.initContainers", context, regular=regular)
     errors += containers.validate_ephemeral_containers(
         spec.get("ephemeralContainers", []), f"{path}.ephemeralContainers", context, others=[*regular, *initial]
     )
@@ -114,7 +114,7 @@ def validate_spec(spec: Json, path: str, *, pod_name: str = "", is_pod: bool = F
         errors += _validate_host_network(regular, f"{path}.containers", is_pod=is_pod)
     errors += fe.validate_choice(f"{path}.restartPolicy", spec.get("restartPolicy", ""), RESTART_POLICIES)
     errors += fe.validate_choice(f"{path}.dnsPolicy", spec.get("dnsPolicy", ""), _DNS_POLICIES)
-    errors += metadata_checks.label_errors(spec.get("nodeSelector", {}), f"{path}.nodeSelector")
+    errors += metadata_checks.validate_labels(spec.get("nodeSelector", {}), f"{path}.nodeSelector")
     errors += security.validate_pod(spec.get("securityContext", {}), f"{path}.securityContext", spec=spec)
     errors += affinity.validate_affinity(spec.get("affinity", {}), f"{path}.affinity")
     errors += _validate_dns(spec, f"{path}.dnsConfig")
@@ -127,7 +127,7 @@ def validate_spec(spec: Json, path: str, *, pod_name: str = "", is_pod: bool = F
     return [*errors, *_validate_scalars(spec, path)]
 
 
-def _claim_list_errors(claims: list[Json], path: str) -> list[FieldError]:
+def _validate_resource_claims(claims: list[Json], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     names: set[str] = set()
     for position, claim in enumerate(claims):
@@ -283,7 +283,7 @@ def _validate_os(system: Json, path: str) -> list[FieldError]:
     return [] if name in ("linux", "windows") else [fe.not_supported(path, name, ("linux", "windows"))]
 
 
-def update_errors(pod: Json, old: Json) -> list[FieldError]:
+def validate_pod_update(pod: Json, old: Json) -> list[FieldError]:
     """Almost nothing of a pod may change. The difference Kubernetes prints after its sentence is left out."""
     spec, before = pod.get("spec", {}), old.get("spec", {})
     errors = _validate_pod(pod)

@@ -25,11 +25,11 @@ def validate_container_probes(container: Json, path: str, *, grace_period_s: int
             errors += _validate_handler(container["lifecycle"][hook], here, grace_period_s=grace_period_s)
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if name in container:
-            errors += _probe_errors(container[name], f"{path}.{name}", kind=name, grace_period_s=grace_period_s)
+            errors += _validate_probe(container[name], f"{path}.{name}", kind=name, grace_period_s=grace_period_s)
     return errors
 
 
-def _probe_errors(probe: Json, path: str, *, kind: str, grace_period_s: int | None) -> list[FieldError]:
+def _validate_probe(probe: Json, path: str, *, kind: str, grace_period_s: int | None) -> list[FieldError]:
     errors = _validate_handler(probe, path, grace_period_s=grace_period_s)
     errors += [
         fe.invalid(f"{path}.{field}", probe[field], _NOT_NEGATIVE) for field in _NUMBERS if probe.get(field, 0) < 0
@@ -59,7 +59,7 @@ def _validate_handler(handler: Json, path: str, *, grace_period_s: int | None) -
             errors += check(handler[name], f"{path}.{name}")
     if "sleep" in handler and not found:
         found = True
-        errors += _sleep_errors(handler["sleep"], f"{path}.sleep", grace_period_s)
+        errors += _validate_sleep(handler["sleep"], f"{path}.sleep", grace_period_s)
     elif "sleep" in handler:
         errors.append(fe.forbidden(f"{path}.sleep", "may not specify more than 1 handler type"))
     return errors if found else [fe.required(path, "must specify a handler type")]
@@ -84,7 +84,7 @@ def _validate_port(action: Json, path: str) -> list[FieldError]:
     return [fe.invalid(f"{path}.port", port, problem) for problem in find_port_problems(port)]
 
 
-def _sleep_errors(action: Json, path: str, grace_period_s: int | None) -> list[FieldError]:
+def _validate_sleep(action: Json, path: str, grace_period_s: int | None) -> list[FieldError]:
     seconds = action.get("seconds", 0)
     if grace_period_s is None or 0 <= seconds <= grace_period_s:
         return []

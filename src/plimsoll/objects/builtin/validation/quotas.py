@@ -59,7 +59,7 @@ _ORDERS: Final = (
 )
 
 
-def limit_range_errors(obj: Json) -> list[FieldError]:
+def validate_limit_range(obj: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     kinds: set[str] = set()
     for position, limit in enumerate(obj.get("spec", {}).get("limits", [])):
@@ -71,11 +71,11 @@ def limit_range_errors(obj: Json) -> list[FieldError]:
         if kind in kinds:
             errors.append(fe.duplicate(f"{path}.type", kind))
         kinds.add(kind)
-        errors += _limit_errors(limit, path)
+        errors += _validate_limit(limit, path)
     return errors
 
 
-def _limit_errors(limit: Json, path: str) -> list[FieldError]:
+def _validate_limit(limit: Json, path: str) -> list[FieldError]:
     kind = limit.get("type", "")
     rule = resources.validate_container_name if kind in ("Pod", "Container") else resources.validate_name
     errors: list[FieldError] = []
@@ -95,7 +95,7 @@ def _limit_errors(limit: Json, path: str) -> list[FieldError]:
         name for field in ("max", "min", "default", "defaultRequest") for name in limit.get(field, {})
     )
     for name in named:
-        errors += _order_errors(limit, name, path)
+        errors += _validate_limit_order(limit, name, path)
     for name, ratio in limit.get("maxLimitRequestRatio", {}).items():
         if Quantity.parse(ratio) < Quantity.from_int(1):
             here = f"{path}.maxLimitRequestRatio[{name}]"
@@ -103,7 +103,7 @@ def _limit_errors(limit: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def _order_errors(limit: Json, name: str, path: str) -> list[FieldError]:
+def _validate_limit_order(limit: Json, name: str, path: str) -> list[FieldError]:
     amounts = {
         field: limit[field][name]
         for field in ("max", "min", "default", "defaultRequest")

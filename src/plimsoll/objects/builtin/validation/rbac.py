@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import find_path_segment_problems, find_subdomain_problems
-from plimsoll.objects.builtin.validation.affinity import label_selector_errors
+from plimsoll.objects.builtin.validation.affinity import validate_label_selector
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.field_errors import list_invalid
 from plimsoll.objects.schema.go_text import GoStruct
@@ -30,7 +30,7 @@ def validate_cluster_role(obj: Json) -> list[FieldError]:
             detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
             errors.append(fe.required("aggregationRule.clusterRoleSelectors", detail))
         for position, selector in enumerate(selectors):
-            errors += label_selector_errors(selector, f"aggregationRule.clusterRoleSelectors[{position}]")
+            errors += validate_label_selector(selector, f"aggregationRule.clusterRoleSelectors[{position}]")
     return errors
 
 

@@ -159,7 +159,7 @@ def _validate_huge_page(name: str, amount: str, path: str) -> list[FieldError]:
     return []
 
 
-def claim_errors(claims: list[Json], path: str, *, pod_claims: frozenset[str]) -> list[FieldError]:
+def validate_claim_references(claims: list[Json], path: str, *, pod_claims: frozenset[str]) -> list[FieldError]:
     """The claims a container uses have to be the pod's, each once."""
     errors: list[FieldError] = []
     seen: set[str] = set()

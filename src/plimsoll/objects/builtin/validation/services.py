@@ -15,7 +15,7 @@ from plimsoll.objects.builtin.validation.syntax import (
     validate_ip,
 )
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema.admission.metadata_checks import label_errors
+from plimsoll.objects.schema.admission.metadata_checks import validate_labels
 from plimsoll.objects.schema.field_errors import list_invalid
 from plimsoll.objects.schema.go_text import GoStruct
 
@@ -55,7 +55,7 @@ def validate_service(obj: Json) -> list[FieldError]:
     names: set[str] = set()
     for position, port in enumerate(ports):
         errors += _validate_port(port, f"spec.ports[{position}]", named=len(ports) > 1, names=names)
-    errors += label_errors(spec.get("selector", {}), "spec.selector")
+    errors += validate_labels(spec.get("selector", {}), "spec.selector")
     errors += _validate_affinity(spec)
     errors += _validate_addresses(spec)
     for position, address in enumerate(spec.get("externalIPs", [])):

@@ -13,7 +13,7 @@ from plimsoll.core.names import (
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation import references, volumes
 from plimsoll.objects.builtin.validation.affinity import validate_node_selector
-from plimsoll.objects.builtin.validation.claims import VOLUME_MODES, claim_spec_errors, validate_access_modes
+from plimsoll.objects.builtin.validation.claims import VOLUME_MODES, validate_access_modes, validate_claim_spec
 from plimsoll.objects.builtin.validation.metadata import validate_unchanged
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.field_errors import list_invalid
@@ -34,11 +34,11 @@ _MOST_PARAMETERS: Final = 512
 _PARAMETER_BYTES: Final = 256 * 1024
 
 
-def claim_errors(obj: Json) -> list[FieldError]:
-    return claim_spec_errors(obj.get("spec", {}), "spec")
+def validate_claim(obj: Json) -> list[FieldError]:
+    return validate_claim_spec(obj.get("spec", {}), "spec")
 
 
-def claim_update_errors(new: Json, old: Json) -> list[FieldError]:
+def validate_claim_update(new: Json, old: Json) -> list[FieldError]:
     """The difference that Kubernetes prints after its sentence is left out."""
     spec, before = new["spec"], old["spec"]
     bound = new.get("status", {}).get("phase") == "Bound"

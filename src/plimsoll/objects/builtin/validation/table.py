@@ -67,7 +67,7 @@ class KindRules(Value):
 
 
 _RULES: Final[dict[tuple[str, str], KindRules]] = {
-    ("v1", "Pod"): KindRules(valid=pods.create_errors, update=pods.update_errors, update_is_all=True),
+    ("v1", "Pod"): KindRules(valid=pods.validate_new_pod, update=pods.validate_pod_update, update_is_all=True),
     ("v1", "PodTemplate"): KindRules(valid=pods.validate_pod_template_create),
     ("v1", "ReplicationController"): KindRules(valid=workloads.validate_controller),
     ("apps/v1", "Deployment"): KindRules(
@@ -99,8 +99,8 @@ _RULES: Final[dict[tuple[str, str], KindRules]] = {
     ("v1", "PersistentVolume"): KindRules(
         namespaced=False, valid=storage.validate_volume, update=storage.validate_volume_update
     ),
-    ("v1", "PersistentVolumeClaim"): KindRules(valid=storage.claim_errors, update=storage.claim_update_errors),
-    ("v1", "LimitRange"): KindRules(valid=quotas.limit_range_errors),
+    ("v1", "PersistentVolumeClaim"): KindRules(valid=storage.validate_claim, update=storage.validate_claim_update),
+    ("v1", "LimitRange"): KindRules(valid=quotas.validate_limit_range),
     ("v1", "ResourceQuota"): KindRules(valid=quotas.validate_quota, update=quotas.validate_quota_update),
     ("storage.k8s.io/v1", "StorageClass"): KindRules(
         namespaced=False, valid=storage.validate_class, update=storage.validate_class_update

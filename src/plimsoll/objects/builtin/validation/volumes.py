@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.names import count_bytes, find_dns1123_label_problems, find_subdomain_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation import references
-from plimsoll.objects.builtin.validation.claims import claim_spec_errors
+from plimsoll.objects.builtin.validation.claims import validate_claim_spec
 from plimsoll.objects.builtin.validation.syntax import format_inclusive_range
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.admission import metadata_checks
@@ -291,13 +291,13 @@ def _validate_ephemeral(source: Json, path: str) -> list[FieldError]:
         return [fe.required(f"{path}.volumeClaimTemplate")]
     here, meta = f"{path}.volumeClaimTemplate", template.get("metadata", {})
     errors = metadata_checks.validate_annotations(meta.get("annotations", {}), f"{here}.metadata.annotations")
-    errors += metadata_checks.label_errors(meta.get("labels", {}), f"{here}.metadata.labels")
+    errors += metadata_checks.validate_labels(meta.get("labels", {}), f"{here}.metadata.labels")
     errors += [
         fe.forbidden(f"{here}.metadata.{field}", "cannot be set")
         for field in _NOT_ALLOWED_IN_TEMPLATE_METADATA
         if meta.get(field)
     ]
-    return [*errors, *claim_spec_errors(template.get("spec", {}), f"{here}.spec")]
+    return [*errors, *validate_claim_spec(template.get("spec", {}), f"{here}.spec")]
 
 
 def validate_flex(source: Json, path: str) -> list[FieldError]:

@@ -11,10 +11,10 @@ from plimsoll.core.errors import InvalidSelector
 from plimsoll.core.names import find_dns1123_label_problems
 from plimsoll.core.selectors import LabelSelector, parse_requirement
 from plimsoll.objects.builtin.validation import pods
-from plimsoll.objects.builtin.validation.affinity import label_selector_errors
+from plimsoll.objects.builtin.validation.affinity import validate_label_selector
 from plimsoll.objects.builtin.validation.amounts import (
-    count_or_percent_errors,
     is_zero,
+    validate_count_or_percent,
     validate_not_negative,
     validate_not_over_all,
 )
@@ -88,7 +88,7 @@ def _check_selected_template(spec: Json, *, empty: str) -> list[FieldError]:
     if selector is None:
         errors = [fe.required("spec.selector")]
     else:
-        errors = label_selector_errors(selector, "spec.selector")
+        errors = validate_label_selector(selector, "spec.selector")
         if is_empty(selector):
             errors.append(fe.invalid("spec.selector", selector, empty))
     labels = template.get("metadata", {}).get("labels")
@@ -124,8 +124,8 @@ def _validate_deployment_strategy(strategy: Json, path: str) -> list[FieldError]
     rolling = rolling or {}
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     here = f"{path}.rollingUpdate"
-    errors = count_or_percent_errors(unavailable, f"{here}.maxUnavailable")
-    errors += count_or_percent_errors(surge, f"{here}.maxSurge")
+    errors = validate_count_or_percent(unavailable, f"{here}.maxUnavailable")
+    errors += validate_count_or_percent(surge, f"{here}.maxSurge")
     if is_zero(unavailable) and is_zero(surge):
         errors.append(fe.invalid(f"{here}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
     return [*errors, *validate_not_over_all(unavailable, f"{here}.maxUnavailable")]
@@ -138,7 +138,7 @@ def _print_strategy(strategy: Json) -> GoStruct:
 def validate_daemon_set(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
     selector, template = spec.get("selector"), spec.get("template", {})
-    errors = label_selector_errors(selector, "spec.selector")
+    errors = validate_label_selector(selector, "spec.selector")
     labels = template.get("metadata", {}).get("labels")
     if matches(selector, labels or {}) is False:
         errors.append(fe.invalid("spec.template.metadata.labels", labels, MISMATCH))
@@ -162,7 +162,7 @@ def _validate_daemon_strategy(strategy: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for field in ("maxUnavailable", "maxSurge"):
         here = f"{path}.rollingUpdate.{field}"
-        errors += count_or_percent_errors(rolling.get(field, 0), here)
+        errors += validate_count_or_percent(rolling.get(field, 0), here)
         errors += validate_not_over_all(rolling.get(field, 0), here)
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     if not is_zero(unavailable) and not is_zero(surge):
@@ -184,7 +184,7 @@ def validate_stateful_set(obj: Json) -> list[FieldError]:
     if selector is None:
         errors.append(fe.required("spec.selector"))
     else:
-        errors += label_selector_errors(selector, "spec.selector")
+        errors += validate_label_selector(selector, "spec.selector")
         if is_empty(selector):
             errors.append(fe.invalid("spec.selector", selector, "empty selector is invalid for statefulset"))
     labels = template.get("metadata", {}).get("labels")

@@ -14,7 +14,7 @@ from plimsoll.objects.cel.cost.ranges import PATTERN, TRAVERSAL
 Arguments = Sequence[object]
 
 
-def call_cost(function: str, arguments: Arguments) -> int:
+def compute_call_cost(function: str, arguments: Arguments) -> int:
     priced = _COSTS.get(function)
     return 1 if priced is None else priced(arguments)
 

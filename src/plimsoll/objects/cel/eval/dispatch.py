@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from plimsoll.objects.cel.cost.runtime_costs import call_cost
+from plimsoll.objects.cel.cost.runtime_costs import compute_call_cost
 from plimsoll.objects.cel.library import conversions, operators
 from plimsoll.objects.cel.library.kubernetes import Format, QuantityValue, Semver
 from plimsoll.objects.cel.library.network import Cidr, Ip, Url
@@ -56,7 +56,7 @@ def build_caller(overloads: list[Overload], operands: list[Run]) -> Run:
 
         def call_unary(frame: Frame) -> object:
             value = only(frame)
-            frame.charge(call_cost(name, (value,)))
+            frame.charge(compute_call_cost(name, (value,)))
             return call(value)
 
         return call_unary
@@ -65,17 +65,17 @@ def build_caller(overloads: list[Overload], operands: list[Run]) -> Run:
 
         def call_binary(frame: Frame) -> object:
             one, other = left(frame), right(frame)
-            frame.charge(call_cost(name, (one, other)))
+            frame.charge(compute_call_cost(name, (one, other)))
             return call(one, other)
 
         return call_binary
 
-    def call_any_number(frame: Frame) -> object:
+    def call_with_any_number(frame: Frame) -> object:
         values = [operand(frame) for operand in operands]
-        frame.charge(call_cost(name, values))
+        frame.charge(compute_call_cost(name, values))
         return call(*values)
 
-    return call_any_number
+    return call_with_any_number
 
 
 def _build_choice(name: str, overloads: list[Overload]) -> Callable[..., object]:

@@ -45,7 +45,7 @@ def _label(text: str) -> list[str]:
     return _check_length(text, 63) + _check_pattern(text, _LABEL, _LABEL_RULE, "my-name", "123-abc")
 
 
-def _label_1035(text: str) -> list[str]:
+def _validate_label_1035(text: str) -> list[str]:
     return _check_length(text, 63) + _check_pattern(text, _LABEL_1035, _LABEL_1035_RULE, "my-name", "abc-123")
 
 
@@ -89,11 +89,11 @@ def _check_datetime(text: str) -> list[str]:
 FORMATS: dict[str, Callable[[str], list[str]]] = {
     "dns1123Label": _label,
     "dns1123Subdomain": find_subdomain_problems,
-    "dns1035Label": _label_1035,
+    "dns1035Label": _validate_label_1035,
     "qualifiedName": find_qualified_name_problems,
     "dns1123LabelPrefix": _build_prefix_check(_label),
     "dns1123SubdomainPrefix": _build_prefix_check(find_subdomain_problems),
-    "dns1035LabelPrefix": _build_prefix_check(_label_1035),
+    "dns1035LabelPrefix": _build_prefix_check(_validate_label_1035),
     "labelValue": find_label_value_problems,
     "uri": _check_uri,
     "uuid": _check_uuid,

@@ -1,7 +1,7 @@
 """JSON converted by its declared type on demand: timestamps parsed, integers to doubles, field names unescaped.
 
-A rule on a 3 MiB object usually reads three fields, so nothing is converted before it is read. `Adapter`s are built
-once per program, lazily along the paths that the rule reads. Values whose type needs no conversion are returned
+A rule on a 3 MiB object usually reads three fields, so nothing is converted before it is read. Adapters (`Adapt`) are
+built once per program, lazily along the paths that the rule reads. Values whose type needs no conversion are returned
 unchanged: a list of strings stays the list from JSON.
 """
 

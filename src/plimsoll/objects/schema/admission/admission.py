@@ -15,7 +15,7 @@ from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.admission import metadata_checks, object_metadata, scale
 from plimsoll.objects.schema.admission.defaulting import apply_defaults
 from plimsoll.objects.schema.admission.embedded_resources import check_embedded_resources, coerce_embedded
-from plimsoll.objects.schema.admission.list_types import list_errors
+from plimsoll.objects.schema.admission.list_types import validate_list_items
 from plimsoll.objects.schema.admission.pruning import prune, prune_nulls
 from plimsoll.objects.schema.admission.validation import ValueValidator
 from plimsoll.objects.schema.json_values import Refused, copy, is_same, take_over
@@ -256,14 +256,14 @@ class CompiledVersion:
     ) -> list[FieldError]:
         metadata = resource["metadata"]
         if before is None:
-            errors = metadata_checks.create_errors(
+            errors = metadata_checks.validate_new_metadata(
                 metadata,
                 "metadata",
                 namespaced=self.names.namespaced,
                 name_rule=find_subdomain_problems,
             )
         else:
-            errors = metadata_checks.update_errors(metadata, before["metadata"], "metadata")
+            errors = metadata_checks.validate_metadata_update(metadata, before["metadata"], "metadata")
         if only_status:
             errors += self._validate_status(resource, correlation)
         else:
@@ -272,8 +272,8 @@ class CompiledVersion:
         errors += scale.validate_status(resource, self.scale) if self.scale else []
         errors += check_embedded_resources(resource, self.schema)
         # Duplicates that were there before are tolerated, and with them every other one.
-        if before is None or not list_errors(before, self.schema):
-            errors += list_errors(resource, self.schema)
+        if before is None or not validate_list_items(before, self.schema):
+            errors += validate_list_items(resource, self.schema)
         return errors
 
     def _validate_status(self, resource: dict[str, Any], correlation: Correlation | None) -> list[FieldError]:

@@ -61,7 +61,7 @@ def validate_resource(resource: dict[str, Any], path: str) -> list[FieldError]:
             return [*errors, fields.invalid(metadata_path, resource["metadata"], problem)]
         # A name is not required, so a missing one is replaced.
         metadata = {**resource["metadata"], "name": resource["metadata"].get("name") or "fakename"}
-        errors += metadata_checks.create_errors(
+        errors += metadata_checks.validate_new_metadata(
             metadata, metadata_path, namespaced=True, name_rule=find_path_segment_problems
         )
     return errors

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.schema.structural import StructuralSchema
 
 
-def list_errors(value: Any, schema: StructuralSchema | None, path: str = "") -> list[FieldError]:
+def validate_list_items(value: Any, schema: StructuralSchema | None, path: str = "") -> list[FieldError]:
     """Duplicates anywhere in a value; each is reported once, where it first repeats."""
     if schema is None:
         return []
@@ -20,21 +20,21 @@ def list_errors(value: Any, schema: StructuralSchema | None, path: str = "") -> 
     if isinstance(value, dict):
         for name, item in value.items():
             if name in schema.properties:
-                errors += list_errors(item, schema.properties[name], child(path, name))
+                errors += validate_list_items(item, schema.properties[name], child(path, name))
             elif schema.additional_properties is not None:
-                errors += list_errors(item, schema.additional_properties, key(path, name))
+                errors += validate_list_items(item, schema.additional_properties, key(path, name))
     elif isinstance(value, list):
         if schema.list_type == "set":
             errors += [fields.duplicate(index(path, position), value[position]) for position in _find_repeated(value)]
         elif schema.list_type == "map":
-            errors += _map_errors(value, schema, path)
+            errors += _validate_map_keys(value, schema, path)
         if schema.items is not None:
             for position, item in enumerate(value):
-                errors += list_errors(item, schema.items, index(path, position))
+                errors += validate_list_items(item, schema.items, index(path, position))
     return errors
 
 
-def _map_errors(items: list[Any], schema: StructuralSchema, path: str) -> list[FieldError]:
+def _validate_map_keys(items: list[Any], schema: StructuralSchema, path: str) -> list[FieldError]:
     for position, item in enumerate(items):
         if item is not None and not isinstance(item, dict):
             detail = "must be an object for an array of list-type map"

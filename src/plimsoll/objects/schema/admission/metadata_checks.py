@@ -32,7 +32,7 @@ IMMUTABLE: Final = "field is immutable"
 _IDENTITY: Final = ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def create_errors(metadata: Json, path: str, *, namespaced: bool, name_rule: NameRule) -> list[FieldError]:
+def validate_new_metadata(metadata: Json, path: str, *, namespaced: bool, name_rule: NameRule) -> list[FieldError]:
     """The errors in the metadata of a new object."""
     errors: list[FieldError] = []
     prefix, name = metadata.get("generateName") or "", metadata.get("name") or ""
@@ -50,7 +50,7 @@ def create_errors(metadata: Json, path: str, *, namespaced: bool, name_rule: Nam
     return errors + _validate_common(metadata, path)
 
 
-def update_errors(new: Json, old: Json, path: str) -> list[FieldError]:
+def validate_metadata_update(new: Json, old: Json, path: str) -> list[FieldError]:
     """The errors in a change of metadata. Fields of the identity that the update omits stay unchanged."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
@@ -67,7 +67,7 @@ def update_errors(new: Json, old: Json, path: str) -> list[FieldError]:
     return errors + _validate_common(new, path)
 
 
-def label_errors(labels: Json, path: str) -> list[FieldError]:
+def validate_labels(labels: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in labels.items():
         errors += list_invalid(path, key, find_qualified_name_problems)
@@ -92,7 +92,7 @@ def _validate_common(metadata: Json, path: str) -> list[FieldError]:
     generation = metadata.get("generation") or 0
     if generation < 0:
         errors.append(fields.invalid(child(path, "generation"), generation, "must be greater than or equal to 0"))
-    errors += label_errors(metadata.get("labels") or {}, child(path, "labels"))
+    errors += validate_labels(metadata.get("labels") or {}, child(path, "labels"))
     errors += validate_annotations(metadata.get("annotations") or {}, child(path, "annotations"))
     # Go decodes null into an owner without fields.
     owners = [owner or {} for owner in metadata.get("ownerReferences") or []]

@@ -16,7 +16,7 @@ from plimsoll.objects.schema.admission import metadata_checks, object_metadata
 from plimsoll.objects.schema.definition import parts
 from plimsoll.objects.schema.definition.default_checks import is_unpruned
 from plimsoll.objects.schema.definition.defaults import prepare
-from plimsoll.objects.schema.definition.list_type_checks import find_non_atomic_set_items, list_key_errors
+from plimsoll.objects.schema.definition.list_type_checks import find_non_atomic_set_items, validate_list_keys
 from plimsoll.objects.schema.definition.schema_checks import KNOWN_TYPES, Strictness, validate_schema
 from plimsoll.objects.schema.definition.spec import DefinitionSpec, VersionSpec, read_spec
 from plimsoll.objects.schema.field_errors import FieldError, child, index
@@ -56,18 +56,18 @@ def validate_definition(crd: Any, old: dict[str, Any] | None = None) -> list[Fie
 
 def _validate_metadata(metadata: dict[str, Any], spec: DefinitionSpec, old: dict[str, Any] | None) -> list[FieldError]:
     if old is not None:
-        return metadata_checks.update_errors(metadata, old.get("metadata") or {}, "metadata")
+        return metadata_checks.validate_metadata_update(metadata, old.get("metadata") or {}, "metadata")
 
     def check_name(name: str) -> list[str]:
         problems = find_subdomain_problems(name)
         expected = f"{spec.names.plural}.{spec.group}"
         return problems if name == expected else [*problems, 'must be spec.names.plural+"."+spec.group']
 
-    return metadata_checks.create_errors(metadata, "metadata", namespaced=False, name_rule=check_name)
+    return metadata_checks.validate_new_metadata(metadata, "metadata", namespaced=False, name_rule=check_name)
 
 
 def _validate_spec(spec: DefinitionSpec, old: DefinitionSpec | None) -> list[FieldError]:
-    errors = _group_errors(spec.group)
+    errors = _validate_group(spec.group)
     errors += fields.validate_choice("spec.scope", spec.scope, ("Cluster", "Namespaced"))
     if spec.shared_schema is None:
         for position, version in enumerate(spec.versions):
@@ -98,7 +98,7 @@ def _validate_spec(spec: DefinitionSpec, old: DefinitionSpec | None) -> list[Fie
     return errors + parts.validate_conversion(spec.conversion, "spec.conversion")
 
 
-def _group_errors(group: str) -> list[FieldError]:
+def _validate_group(group: str) -> list[FieldError]:
     if not group:
         return [fields.required("spec.group")]
     problems = find_subdomain_problems(group)
@@ -163,7 +163,7 @@ def _determine_strictness(old: DefinitionSpec | None) -> Strictness:
         known_types=all(not node.type or node.type in KNOWN_TYPES for node in nodes),
         pruned_defaults=not any(node.default is not None and is_unpruned(node) for node in nodes),
         atomic_sets=not any(find_non_atomic_set_items(node) for node in nodes),
-        list_keys=not any(list_key_errors(node, "") for node in nodes),
+        list_keys=not any(validate_list_keys(node, "") for node in nodes),
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def default_errors(schema: StructuralSchema, path: str, *, require_pruned: bool) -> list[FieldError]:
+def validate_default(schema: StructuralSchema, path: str, *, require_pruned: bool) -> list[FieldError]:
     """The errors of all defaults of a schema."""
     errors: list[FieldError] = []
     for node, place, inside_metadata in _find_nodes_with_default(schema, path, is_resource=True):

@@ -14,7 +14,7 @@ _LIST_TYPES = ("atomic", "set", "map")
 _MAP_TYPES = ("atomic", "granular")
 
 
-def map_type_errors(schema: StructuralSchema, path: str) -> list[FieldError]:
+def validate_map_type(schema: StructuralSchema, path: str) -> list[FieldError]:
     if schema.map_type is None:
         return []
     errors = _validate_type(schema, path, wanted="object", extension="x-kubernetes-map-type")
@@ -23,7 +23,7 @@ def map_type_errors(schema: StructuralSchema, path: str) -> list[FieldError]:
     return errors
 
 
-def list_type_errors(schema: StructuralSchema, path: str, *, atomic_sets: bool) -> list[FieldError]:
+def validate_list_type(schema: StructuralSchema, path: str, *, atomic_sets: bool) -> list[FieldError]:
     errors = []
     type_path, keys_path = child(path, "x-kubernetes-list-type"), child(path, "x-kubernetes-list-map-keys")
     if schema.list_type is not None and schema.type != "array":
@@ -41,7 +41,7 @@ def list_type_errors(schema: StructuralSchema, path: str, *, atomic_sets: bool) 
     if schema.list_type == "map":
         if not schema.list_map_keys:
             errors.append(fields.required(keys_path, "must not be empty if x-kubernetes-list-type is map"))
-        errors += _map_item_errors(schema, path, keys_path)
+        errors += _validate_map_items(schema, path, keys_path)
     return errors
 
 
@@ -62,7 +62,7 @@ def _validate_type(schema: StructuralSchema, path: str, *, wanted: str, extensio
     return [fields.invalid(place, schema.type, detail) if schema.type else fields.required(place, detail)]
 
 
-def _map_item_errors(schema: StructuralSchema, path: str, keys_path: str) -> list[FieldError]:
+def _validate_map_items(schema: StructuralSchema, path: str, keys_path: str) -> list[FieldError]:
     items_path = child(path, "items")
     if schema.items is None:
         return [fields.required(items_path, "must have a schema if x-kubernetes-list-type is map")]
@@ -84,7 +84,7 @@ def _map_item_errors(schema: StructuralSchema, path: str, keys_path: str) -> lis
     return errors
 
 
-def list_key_errors(schema: StructuralSchema, path: str) -> list[FieldError]:
+def validate_list_keys(schema: StructuralSchema, path: str) -> list[FieldError]:
     """Items of sets and maps are never null, and every item of a map has all its keys."""
     items = schema.items
     if items is None or schema.list_type not in {"set", "map"}:

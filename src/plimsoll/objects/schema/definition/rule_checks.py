@@ -38,7 +38,7 @@ class CostTally:
             self._expensive.sort(key=lambda entry: -entry[0])
             del self._expensive[_MOST_EXPENSIVE_SHOWN:]
 
-    def list_errors(self, path: str) -> list[FieldError]:
+    def find_errors(self, path: str) -> list[FieldError]:
         """The complaint about the total, after those about the rules to blame."""
         if self._total <= DEFINITION_LIMIT:
             return []

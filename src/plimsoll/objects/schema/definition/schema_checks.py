@@ -17,7 +17,7 @@ from plimsoll.core.values import Value
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.admission.pruning import RESOURCE_FIELDS
 from plimsoll.objects.schema.definition import list_type_checks
-from plimsoll.objects.schema.definition.default_checks import default_errors
+from plimsoll.objects.schema.definition.default_checks import validate_default
 from plimsoll.objects.schema.definition.structural_checks import validate_structural
 from plimsoll.objects.schema.field_errors import FieldError, child, index, key
 from plimsoll.objects.schema.field_paths import BadPath, find_field
@@ -67,7 +67,7 @@ def validate_schema(schema: StructuralSchema, path: str, *, strictness: Strictne
     walk.visit(_Node(schema=schema, path=path, is_root=True))
     errors += walk.errors + walk.rule_errors
     if walk.tally is not None:
-        errors += walk.tally.list_errors(path)
+        errors += walk.tally.find_errors(path)
     return errors
 
 
@@ -76,7 +76,7 @@ def _validate_structure(schema: StructuralSchema, path: str, strictness: Strictn
     if any(node.unsupported or node.items_list for node in schema.walk()):
         return None
     errors = validate_structural(schema, path)
-    return errors or default_errors(schema, path, require_pruned=strictness.pruned_defaults)
+    return errors or validate_default(schema, path, require_pruned=strictness.pruned_defaults)
 
 
 class _Walk:
@@ -94,17 +94,17 @@ class _Walk:
 
     def visit(self, node: _Node) -> None:
         clean_until = len(self.errors)
-        self.errors += self._own_errors(node)
+        self.errors += self._validate_own_fields(node)
         for below in self._list_children(node):
             self.visit(below)
         schema, path = node.schema, node.path
         if schema.preserve_unknown_fields is False:
             place = child(path, "x-kubernetes-preserve-unknown-fields")
             self.errors.append(fields.invalid(place, value=False, detail="must be true or undefined"))
-        self.errors += list_type_checks.map_type_errors(schema, path)
-        self.errors += list_type_checks.list_type_errors(schema, path, atomic_sets=self._strictness.atomic_sets)
+        self.errors += list_type_checks.validate_map_type(schema, path)
+        self.errors += list_type_checks.validate_list_type(schema, path, atomic_sets=self._strictness.atomic_sets)
         if self._strictness.list_keys:
-            self.errors += list_type_checks.list_key_errors(schema, path)
+            self.errors += list_type_checks.validate_list_keys(schema, path)
         self.errors += _validate_rule_texts(schema, path)
         is_clean = len(self.errors) == clean_until
         if schema.rules and is_clean and self.tally is not None and node.rules_count:
@@ -123,7 +123,7 @@ class _Walk:
         )
         self.rule_errors += validate_rules(node.schema, node.path, context=context, tally=tally)
 
-    def _own_errors(self, node: _Node) -> list[FieldError]:
+    def _validate_own_fields(self, node: _Node) -> list[FieldError]:
         schema, path = node.schema, node.path
         errors = []
         if self._strictness.known_types and schema.type and schema.type not in KNOWN_TYPES:

@@ -81,8 +81,8 @@ class ListMap:
         return self._by_keys.get(self._read_keys(item), MISSING)
 
     def _read_keys(self, item: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(build_identity(item.get(name, self._default_of(name))) for name in self._schema.list_map_keys)
+        return tuple(build_identity(item.get(name, self._find_default(name))) for name in self._schema.list_map_keys)
 
-    def _default_of(self, name: str) -> Any:
+    def _find_default(self, name: str) -> Any:
         described = self._schema.items.properties.get(name) if self._schema.items else None
         return described.default if described else None

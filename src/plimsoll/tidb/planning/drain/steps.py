@@ -28,7 +28,7 @@ from plimsoll.tidb.planning.drain.types import (
     StopEvicting,
     TakeOffline,
     WriteRecord,
-    store_to_drain,
+    find_store_to_drain,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def choose_next_step(
     drain: StoreDrain, observed: ObservedStores, *, settings: DrainSettings, now: datetime
 ) -> DrainStep:
     """One step to take, or the current state of the removal."""
-    store, record = store_to_drain(drain, observed.stores), drain.record
+    store, record = find_store_to_drain(drain, observed.stores), drain.record
     if record is not None and record.store_id != NOT_REGISTERED and (store is None or record.store_id != store.id):
         return _end_other_drain(drain, record, observed, is_last=store is None)
     if store is None:
@@ -71,7 +71,7 @@ def choose_next_guarding_step(
     Nothing is started in PD. What an active drainer started before is ended. A pod without a store is held as long as
     by an active drainer.
     """
-    store = store_to_drain(drain, observed.stores)
+    store = find_store_to_drain(drain, observed.stores)
     is_of_store = drain.record is not None and drain.record.store_id != NOT_REGISTERED
     if drain.record is not None and (is_of_store or store is not None):
         return _end_eviction(drain.record, observed)
@@ -102,7 +102,12 @@ def choose_next_cancel_step(
         return None
     step = _end_eviction(record, observed)
     was_begun = record.store_id != NOT_REGISTERED and observed.store(record.store_id) is None
-    if isinstance(step, WriteRecord) and was_begun and is_active and store_to_drain(drain, observed.stores) is None:
+    if (
+        isinstance(step, WriteRecord)
+        and was_begun
+        and is_active
+        and find_store_to_drain(drain, observed.stores) is None
+    ):
         return Drained(store_id=record.store_id, message=f"store {record.store_id} is a Tombstone already")
     return step
 

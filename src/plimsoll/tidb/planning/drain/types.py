@@ -187,7 +187,7 @@ class ObservedStores(Value):
         return next((store for store in self.stores if store.id == store_id), None)
 
 
-def store_to_drain(drain: StoreDrain, stores: tuple[ObservedStore, ...]) -> ObservedStore | None:
+def find_store_to_drain(drain: StoreDrain, stores: tuple[ObservedStore, ...]) -> ObservedStore | None:
     """The store with the highest ordinal among those that must not stay; None: all of those are Tombstone.
 
     There is more than one if `replicas` was lowered by hand, or if a pod registered unexpectedly.

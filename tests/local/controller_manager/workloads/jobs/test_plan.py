@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.controller_manager.workloads.jobs.indexes import INDEX_KEY, format_indexes, index_of, read_indexes
+from plimsoll.local.controller_manager.workloads.jobs.indexes import (
+    INDEX_KEY,
+    format_indexes,
+    read_completion_index,
+    read_indexes,
+)
 from plimsoll.local.controller_manager.workloads.jobs.plan import COMPLETE, JobView, compute_backoff_s, plan_job
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     TRACKING,
@@ -141,7 +146,7 @@ def test_runs_of_three_indexes_and_more_are_written_as_ranges(indexes: tuple[int
 )
 def test_an_index_is_a_number_below_that_of_completions_whatever_the_annotation_says(text: str, index: int | None):
     pod = Pod(metadata=ObjectMeta(name="p", annotations={INDEX_KEY: text}))
-    assert index_of(pod, below=4) == index
+    assert read_completion_index(pod, below=4) == index
 
 
 @pytest.mark.parametrize("nonsense", ["x", "9" * 5_000, f"0-{'9' * 5_000}"])

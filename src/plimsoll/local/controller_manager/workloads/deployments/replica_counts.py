@@ -38,13 +38,13 @@ def is_rolling(deployment: Deployment) -> bool:
 
 def compute_max_surge(deployment: Deployment) -> int:
     """How many pods there may be above the wanted number."""
-    return _fence_posts(deployment)[0] if is_rolling(deployment) else 0
+    return _resolve_rolling_update_limits(deployment)[0] if is_rolling(deployment) else 0
 
 
 def compute_max_unavailable(deployment: Deployment) -> int:
     """How many of the wanted pods may be unavailable; never more than are wanted."""
     wanted = get_replicas(deployment)
-    return min(_fence_posts(deployment)[1], wanted) if is_rolling(deployment) and wanted else 0
+    return min(_resolve_rolling_update_limits(deployment)[1], wanted) if is_rolling(deployment) and wanted else 0
 
 
 def scale_value(value: IntOrString | None, total: int, *, up: bool) -> int:
@@ -59,7 +59,7 @@ def scale_value(value: IntOrString | None, total: int, *, up: bool) -> int:
     return -(-share // 100) if up else share // 100
 
 
-def _fence_posts(deployment: Deployment) -> tuple[int, int]:
+def _resolve_rolling_update_limits(deployment: Deployment) -> tuple[int, int]:
     """Surge rounds up, unavailability down; both 0 would never get anywhere, so then one may be unavailable."""
     wanted = get_replicas(deployment)
     rolling = deployment.spec.strategy.rolling_update

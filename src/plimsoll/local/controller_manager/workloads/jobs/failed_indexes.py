@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.durations import add_seconds
 from plimsoll.kube.controlled_objects.pod_readiness import is_active
-from plimsoll.local.controller_manager.workloads.jobs.indexes import index_of, read_indexes
+from plimsoll.local.controller_manager.workloads.jobs.indexes import read_completion_index, read_indexes
 from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_INDEX, IGNORE, match
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     find_end_time,
@@ -44,7 +44,7 @@ def find_failed_indexes(job: Job, pods: Iterable[Pod]) -> frozenset[int]:
     if not has_limits(job):
         return frozenset()
     below = get_completions(job)
-    found = (index_of(pod, below=below) for pod in pods if is_tracked(pod) and _is_last_failure(job, pod))
+    found = (read_completion_index(pod, below=below) for pod in pods if is_tracked(pod) and _is_last_failure(job, pod))
     known = read_indexes(job.status.failed_indexes or "", below=below)
     return known | {index for index in found if index is not None}
 
@@ -54,10 +54,10 @@ def find_held_pods(job: Job, pods: Sequence[Pod], *, done: Collection[int]) -> d
     if not has_limits(job):
         return {}
     below = get_completions(job)
-    settled = {*done, *(index_of(pod, below=below) for pod in pods if is_active(pod))}
+    settled = {*done, *(read_completion_index(pod, below=below) for pod in pods if is_active(pod))}
     held: dict[int, Pod] = {}
     for pod in pods:
-        index = index_of(pod, below=below)
+        index = read_completion_index(pod, below=below)
         if index is None or index in settled or not is_tracked(pod) or not is_failed(job, pod):
             continue
         if index not in held or _order(held[index]) <= _order(pod):
@@ -75,7 +75,7 @@ def build_failure_annotations(job: Job, replaced: Pod | None) -> dict[str, str]:
     return {FAILURES: str(failures), **({IGNORED_FAILURES: str(ignored)} if ignored else {})}
 
 
-def index_backoff_s(index: int, held: Mapping[int, Pod], now: datetime) -> float:
+def compute_index_backoff_s(index: int, held: Mapping[int, Pod], now: datetime) -> float:
     """How long there may be no new pod of an index: twice as long after each failure of its own."""
     pod = held.get(index)
     end = None if pod is None else find_end_time(pod)

@@ -45,7 +45,7 @@ def read_indexes(text: str, *, below: int) -> frozenset[int]:
     return frozenset(indexes)
 
 
-def index_of(pod: Pod, *, below: int) -> int | None:
+def read_completion_index(pod: Pod, *, below: int) -> int | None:
     """The pod's completion index, if it has one and the job still wants it."""
     index = _parse_number(pod.metadata.annotations.get(INDEX_KEY, ""))
     return index if index is not None and index < below else None

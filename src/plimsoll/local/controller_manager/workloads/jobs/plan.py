@@ -17,12 +17,12 @@ from plimsoll.kube.controlled_objects.pod_readiness import is_active
 from plimsoll.local.controller_manager.workloads.controlled_objects.deletion_order import choose_pods_to_delete
 from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import (
     build_failure_annotations,
+    compute_index_backoff_s,
     find_failed_indexes,
     find_held_pods,
     has_limits,
-    index_backoff_s,
 )
-from plimsoll.local.controller_manager.workloads.jobs.indexes import index_of
+from plimsoll.local.controller_manager.workloads.jobs.indexes import read_completion_index
 from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_JOB, find_success_message, match
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     count_pods,
@@ -273,7 +273,7 @@ def _plan_pods(view: JobView) -> JobPlan:
 def _plan_pods_of_limited_indexes(view: JobView, missing: int) -> JobPlan:
     """Each index waits for itself after a failure; those that may begin do."""
     held = list_held(view)
-    waits = {index: index_backoff_s(index, held, view.now) for index in _find_free_indexes(view, missing)}
+    waits = {index: compute_index_backoff_s(index, held, view.now) for index in _find_free_indexes(view, missing)}
     indexes = tuple(index for index, wait_s in waits.items() if wait_s <= 0)
     return JobPlan(
         create=len(indexes),
@@ -315,7 +315,7 @@ def _find_misplaced(view: JobView) -> list[Pod]:
     by_index: dict[int, list[Pod]] = defaultdict(list)
     misplaced: list[Pod] = []
     for pod in view.active:
-        index = index_of(pod, below=get_completions(view.job))
+        index = read_completion_index(pod, below=get_completions(view.job))
         if index is None:
             misplaced.append(pod)
         else:
@@ -331,7 +331,7 @@ def _find_free_indexes(view: JobView, count: int) -> tuple[int, ...]:
     below = get_completions(view.job)
     waits_for_leaving = view.job.spec.pod_replacement_policy == "Failed"
     busy = [pod for pod in view.pods if is_active(pod) or (waits_for_leaving and _is_leaving(pod))]
-    taken = {index_of(pod, below=below) for pod in busy} | count_pods(view.job, view.pods).indexes
+    taken = {read_completion_index(pod, below=below) for pod in busy} | count_pods(view.job, view.pods).indexes
     taken |= find_failed_indexes(view.job, view.pods)
     free = (index for index in range(below) if index not in taken)
     return tuple(index for index, _ in zip(free, range(count), strict=False))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.jobs.indexes import index_of, read_indexes
+from plimsoll.local.controller_manager.workloads.jobs.indexes import read_completion_index, read_indexes
 from plimsoll.local.controller_manager.workloads.jobs.policies import is_counted
 from plimsoll.objects.api.pods import Pod  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
 from plimsoll.objects.api.workloads import Job, JobStatus, UncountedTerminatedPods
@@ -80,7 +80,7 @@ def count_pods(job: Job, pods: Iterable[Pod]) -> PodCounts:
     indexes = frozenset[int]()
     if is_indexed(job):
         below = get_completions(job)
-        found = (index_of(pod, below=below) for pod in ended)
+        found = (read_completion_index(pod, below=below) for pod in ended)
         indexes = read_indexes(status.completed_indexes, below=below) | {item for item in found if item is not None}
         succeeded = len(indexes)
     else:
@@ -106,7 +106,9 @@ def track_endings(job: Job, pods: Sequence[Pod], *, finish: str = "", held: Coll
     indexes = set(read_indexes(job.status.completed_indexes, below=below)) if is_indexed(job) else set[int]()
     release: list[Pod] = []
     new = 0
-    for pod in pods if not is_indexed(job) else sorted(pods, key=lambda pod: index_of(pod, below=below) or 0):
+    for pod in (
+        pods if not is_indexed(job) else sorted(pods, key=lambda pod: read_completion_index(pod, below=below) or 0)
+    ):
         is_let_go = bool(finish) or job.metadata.deletion_timestamp is not None
         uid = pod.metadata.uid
         is_over = pod.status.phase == "Succeeded" or (is_failed(job, pod) and uid not in held)
@@ -114,7 +116,7 @@ def track_endings(job: Job, pods: Sequence[Pod], *, finish: str = "", held: Coll
             continue
         release.append(pod)
         if pod.status.phase == "Succeeded" and uid not in failed:
-            index = index_of(pod, below=below) if is_indexed(job) else None
+            index = read_completion_index(pod, below=below) if is_indexed(job) else None
             if index is not None and index not in indexes:
                 indexes.add(index)
                 new += 1
@@ -179,4 +181,4 @@ def find_end_time(pod: Pod) -> datetime | None:
 
 
 def _has_place(job: Job, pod: Pod) -> bool:
-    return not is_indexed(job) or index_of(pod, below=get_completions(job)) is not None
+    return not is_indexed(job) or read_completion_index(pod, below=get_completions(job)) is not None

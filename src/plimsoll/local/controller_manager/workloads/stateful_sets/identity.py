@@ -62,7 +62,7 @@ def has_identity(pod: Pod, owner: ObjectMeta, ordinal: int) -> bool:
     return build_identity_labels(owner, ordinal).items() <= pod.metadata.labels.items()
 
 
-def claim_name(claim: str, owner: ObjectMeta, ordinal: int) -> str:
+def build_claim_name(claim: str, owner: ObjectMeta, ordinal: int) -> str:
     return f"{claim}-{owner.name}-{ordinal}"
 
 
@@ -101,7 +101,7 @@ def build_stateful_pod(
     return body
 
 
-def claim_bodies(
+def build_claim_bodies(
     source: StatefulSetSource, owner: ObjectMeta, ordinal: int, *, owners: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The claims a pod needs, in the order of their templates."""
@@ -109,7 +109,7 @@ def claim_bodies(
     for template in source.claims:
         given = template.get("metadata") or {}
         metadata: dict[str, Any] = {
-            "name": claim_name(given.get("name", ""), owner, ordinal),
+            "name": build_claim_name(given.get("name", ""), owner, ordinal),
             "namespace": owner.namespace,
             "labels": {**(given.get("labels") or {}), **source.match_labels},
         }
@@ -121,7 +121,7 @@ def claim_bodies(
     return bodies
 
 
-def claim_owners(
+def find_claim_owners(
     stateful_set: StatefulSet, resource: Resource, pods: Resource, pod: Pod | None
 ) -> list[dict[str, Any]]:
     """The owners of a claim by the retention policy: the set, the pod that is scaled down, or none."""
@@ -154,6 +154,6 @@ def _build_volumes(
     """Claims take the place of volumes of the same name."""
     names = [(template.get("metadata") or {}).get("name", "") for template in source.claims]
     claimed = [
-        {"name": name, "persistentVolumeClaim": {"claimName": claim_name(name, owner, ordinal)}} for name in names
+        {"name": name, "persistentVolumeClaim": {"claimName": build_claim_name(name, owner, ordinal)}} for name in names
     ]
     return [*claimed, *(volume for volume in own if volume.get("name") not in names)]

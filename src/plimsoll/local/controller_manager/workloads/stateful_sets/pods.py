@@ -18,12 +18,12 @@ from plimsoll.kube.informer.own_writes import Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.workloads.stateful_sets.identity import (
+    build_claim_bodies,
+    build_claim_name,
     build_identity_labels,
     build_pod_name,
     build_stateful_pod,
-    claim_bodies,
-    claim_name,
-    claim_owners,
+    find_claim_owners,
     list_foreign_owners,
     parse_ordinal,
 )
@@ -110,8 +110,8 @@ class StatefulPods:
     async def ensure_claims(self, owner: StatefulSet, source: StatefulSetSource, ordinal: int) -> PlimsollError | None:
         """Make those claims of an ordinal that are not there."""
         metadata = owner.metadata
-        owners = claim_owners(owner, self._resource, self._pod_resource, None)
-        for body in claim_bodies(source, metadata, ordinal, owners=owners):
+        owners = find_claim_owners(owner, self._resource, self._pod_resource, None)
+        for body in build_claim_bodies(source, metadata, ordinal, owners=owners):
             name = body["metadata"]["name"]
             found = self.claims.cache.get(name, metadata.namespace)
             if found is not None and found.metadata.deletion_timestamp is not None:
@@ -131,9 +131,9 @@ class StatefulPods:
         for pod in view.pods:
             ordinal = parse_ordinal(pod, owner.metadata)
             assert ordinal is not None
-            wanted = claim_owners(owner, self._resource, self._pod_resource, pod)
+            wanted = find_claim_owners(owner, self._resource, self._pod_resource, pod)
             for template in source.claims:
-                name = claim_name((template.get("metadata") or {}).get("name", ""), owner.metadata, ordinal)
+                name = build_claim_name((template.get("metadata") or {}).get("name", ""), owner.metadata, ordinal)
                 found = self.claims.cache.get(name, owner.metadata.namespace)
                 error = None if found is None else await self._update_claim_owner(owner, found, ordinal, wanted)
                 if error is not None:
