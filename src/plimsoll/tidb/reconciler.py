@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.objects.api.tidb import TIDB_GROUP, TIDB_VERSION
-from plimsoll.operator.pause import ActionGuard, read_pause_annotation, read_pause
+from plimsoll.operator.pause import ActionGuard, read_pause, read_pause_annotation
 from plimsoll.operator.reconcile_all import FailedReconcile, reconcile_all
 from plimsoll.tidb.actuation.deletion import BaseState, DrainFirst, Finalization, Released
 from plimsoll.tidb.component_reconciler import ComponentContext, ComponentReconciler
