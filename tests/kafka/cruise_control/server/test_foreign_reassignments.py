@@ -2,52 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from plimsoll.kafka.brokers.source import describe_cluster
-from plimsoll.kafka.cruise_control.server.application import CruiseControlServer
-from plimsoll.kafka.cruise_control.server.authentication import Authentication
-from plimsoll.kafka.cruise_control.server.context import Dependencies
-from plimsoll.kafka.model.settings import AnalyzerSettings
-from plimsoll.runtime.entropy import SeededEntropy
-from plimsoll.testing import run_virtual
-from tests.kafka.cruise_control.server.server_bench import Client
-from tests.kafka.executor.simulated_clusters import MB, Cluster
+from tests.kafka.cruise_control.server.simulated_brokers import run_story
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from plimsoll.core.clock import Clock
-    from plimsoll.kafka.model.description import ClusterDescription
+    from tests.kafka.cruise_control.server.server_bench import Client
+    from tests.kafka.executor.simulated_clusters import Cluster
 
 KEY = ("a", 0)
-
-
-def run_story(story: Callable[[Client, Cluster, Clock], Awaitable[None]]) -> None:
-    """Run a story against a server over simulated brokers, of which broker 9 is new."""
-
-    async def main(clock: Clock) -> None:
-        cluster = Cluster(clock, size=100 * MB)
-        cluster.kafka.add_broker(9, rack="r0", bytes_per_s=10 * MB)
-
-        async def describe() -> ClusterDescription:
-            return await describe_cluster(cluster.admin)
-
-        async def run_inline(work: Callable[[], Any]) -> Any:
-            return work()
-
-        dependencies = Dependencies(
-            describe=describe,
-            executor=cluster.build_executor(),
-            settings=AnalyzerSettings(),
-            clock=clock,
-            run_blocking=run_inline,
-        )
-        server = CruiseControlServer(dependencies, entropy=SeededEntropy(7), authentication=Authentication(()))
-        async with server:
-            await story(Client(server), cluster, clock)
-
-    run_virtual(main)
 
 
 def test_k34_a_partition_is_planned_from_the_target_of_a_foreign_reassignment_and_moved_after_it():

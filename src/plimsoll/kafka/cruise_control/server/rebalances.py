@@ -37,6 +37,8 @@ _PROPOSALS_KEPT_S: Final = 900.0
 _RECENTLY_REMOVED_S: Final = 14 * 86_400.0
 _AGAIN_S: Final = 10.0
 """How often an execution that cannot be resumed or stopped is tried again."""
+_STOPPED_S: Final = 1.0
+"""How often a task looks whether the execution that it stops has ended and is in the journal."""
 MODES: Final = {
     "REBALANCE": Mode.FULL,
     "PROPOSALS": Mode.FULL,
@@ -132,9 +134,9 @@ class Rebalances:
         executor = self.context.dependencies.executor
         if self._is_busy() and task.parameters.get("stop_ongoing_execution", default=False):
             self.context.step(task, "STOPPING_ONGOING_EXECUTION", "Stopping the ongoing execution.")
-            await executor.stop()
-            while executor.get_progress().state is not ExecutorState.NO_TASK_IN_PROGRESS:
-                await self.context.dependencies.clock.sleep(1.0)
+            while self._is_busy():  # a task that still plans is stopped once it executes
+                await executor.stop()
+                await self.context.dependencies.clock.sleep(_STOPPED_S)
         if self._is_busy():
             raise OperationFailed(
                 f"{ILLEGAL_STATE}: Cannot start a new execution while there is an ongoing execution. "
