@@ -21,7 +21,7 @@ async def wait_forever() -> None:
 
 def test_waiting_for_what_never_comes_is_a_deadlock_that_names_the_place():
     line = wait_forever.__code__.co_firstlineno + 1
-    with pytest.raises(Deadlock, match=rf"Task-1 \(wait_for_nobody\) at .*{THIS_FILE}:{line} in wait_for_nobody"):
+    with pytest.raises(Deadlock, match=rf"Task-1 \(wait_forever\) at .*{THIS_FILE}:{line} in wait_forever"):
         run_virtual(wait_forever())
 
 

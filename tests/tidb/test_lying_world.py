@@ -235,14 +235,14 @@ GUARDS: dict[str, tuple[list[Patch], list[Cell]]] = {
         [Cell("steady", "watch tidbclusterautoscalers", Lie.HALF)],
     ),
     "the lease before PD is changed": (
-        [(access, "_GuardedHttpClient", _unguarded)],
+        [(access, "GuardedHttpClient", _unguarded)],
         [
             Cell(scenario, "pd store", Lie.LEASE_STOLEN)
             for scenario in ("deleted", "deleted, no stores in status", "deleted, no pods known")
         ],
     ),
     "the lease and the record before a store is removed": (
-        [(access, "_GuardedHttpClient", _unguarded), (drain._Call, "_confirm", _unconfirmed)],
+        [(access, "GuardedHttpClient", _unguarded), (drain._Call, "_confirm", _unconfirmed)],
         [Cell("deleted", "pd stores", Lie.LEASE_STOLEN)],
     ),
 }

@@ -67,6 +67,7 @@ class Rules(Value):
             *("podIP", "podIPs", "hostIP", "hostIPs", "podCIDR", "podCIDRs", "addresses", "images", "dnsConfig"),
             *("externalID", "selfLink", "securityContext", "volumeAttributes", "mountOptions"),
             *("nodeInfo", "volumesAttached", "volumesInUse", "disruptedPods", "resourceVersion", "fieldPath"),
+            "plimsoll.io/unknownFields",
         }
     )
     annotations: tuple[str, ...] = (
