@@ -99,7 +99,8 @@ async def _unconfirmed(_self: Any) -> None:
     """Writes nothing."""
 
 
-def _unguarded(web: Any, _guard: Any) -> Any:
+def _unguarded(web: Any, _guard: Any, *, timeout_s: float) -> Any:
+    del timeout_s
     return web
 
 
