@@ -117,12 +117,12 @@ def _build_config(application: Any, **address: Any) -> Config:
 # ---- addresses
 
 
-def check_address(address: str) -> None:
-    """Raises `InvalidInput` unless a server can listen on the address now."""
+def check_address(address: str, *, example: str = "--address=:8086") -> None:
+    """Raises `InvalidInput` unless a server can listen on the address now. `example` is a flag that chooses another."""
     try:
         bind_socket(*parse_address(address)).close()
     except CannotListen as error:
-        problem = f"cannot listen on {address}: another program uses it; choose another, e.g. --address=:8086"
+        problem = f"cannot listen on {address}: another program uses it; choose another, e.g. {example}"
         raise InvalidInput(problem, path="address") from error
 
 

@@ -132,3 +132,16 @@ def test_a_broker_that_another_client_still_empties_may_not_be_switched_off(tmp_
     assert ended.returncode == 1
     assert "broker 3 keeps 1 replica: do not switch it off" in ended.stderr
     assert "a reassignment is under way" in ended.stdout
+
+
+@pytest.mark.parametrize("given", [("--prometheus", "http://monitor:9090"), ("--command-config", "client.properties")])
+def test_options_of_a_live_cluster_are_refused_with_a_dump(dump: Path, given: tuple[str, str]):
+    refused = plan(dump, *given)
+    assert refused.returncode == 2
+    assert f"error: {given[0]}: a dump " in refused.stderr
+
+
+def test_log_directories_are_refused_with_their_form(dump: Path):
+    refused = plan(dump, "--mode", "remove-disks", "--log-dirs", "nope")
+    assert refused.returncode == 2
+    assert "--log-dirs: 'nope' is not BROKER-/PATH, e.g. 0-/data/a" in refused.stderr

@@ -187,3 +187,35 @@ def test_sizes_that_are_not_known_need_a_confirmation(kafka: SimulatedKafka, tmp
     asked = add(tmp_path, "--max-bytes", str(10**15))
     assert asked.returncode == 2
     assert "--yes" in asked.stderr
+
+
+@pytest.mark.parametrize("option", ["--resume", "--stop"])
+@pytest.mark.parametrize("given", [("--mode", "full"), ("--throttle", "5"), ("--dry-run",)])
+@pytest.mark.usefixtures("kafka")
+def test_options_of_a_plan_do_not_go_with_an_earlier_run(tmp_path: Path, option: str, given: tuple[str, ...]):
+    ended = rebalance(tmp_path, option, *given)
+    assert ended.returncode == 2
+    assert f"{given[0]}: {option} takes the plan of the earlier run" in ended.stderr
+
+
+@pytest.mark.usefixtures("kafka")
+def test_an_earlier_run_is_finished_with_the_options_of_the_connection(tmp_path: Path):
+    ended = rebalance(tmp_path, "--resume", "--yes", "-o", "json")
+    assert ended.returncode == 0, ended.stderr
+    assert "there is nothing to finish" in ended.stderr
+
+
+@pytest.mark.parametrize("ending", ["--dry-run", "--yes"])
+def test_an_unknown_strategy_is_refused_by_the_name_of_its_option(kafka: SimulatedKafka, tmp_path: Path, ending: str):
+    ended = add(tmp_path, "--strategies", "Foo", ending)
+    assert ended.returncode == 2
+    assert "--strategies: unknown strategy 'Foo'" in ended.stderr
+    assert not kafka.sent_targets
+
+
+def test_a_port_in_use_names_the_option_that_chooses_another():
+    with serve_rates({}) as (address, _):
+        port = address.rpartition(":")[2]
+        ended = plimsoll("kafka", "cruise-control", "--bootstrap", "b:1", "--port", port)
+    assert ended.returncode == 2
+    assert f"choose another, e.g. --port {int(port) + 1}" in ended.stderr

@@ -92,7 +92,7 @@ def cruise_control(
     if not users and host not in LOOPBACK_NAMES:
         raise InvalidInput(f"{host} is not loopback: give --users-file, so that clients must log in", path="--host")
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    check_address(address)
+    check_address(address, example=f"--port {port % 65_535 + 1}")
     log_events_to_stderr()
     serving = _serve(
         address,

@@ -150,9 +150,9 @@ def _read_log_dirs(text: str) -> tuple[BrokerLogDir, ...]:
     pairs = []
     for part in split_list(text, path="--log-dirs"):
         broker, _, path = part.partition("-")
+        if not broker or not path.startswith("/"):
+            raise InvalidInput(f"{part!r} is not BROKER-/PATH, e.g. 0-/data/a", path="--log-dirs")
         ids = read_ids(broker, path="--log-dirs")
-        if not ids or not path.startswith("/"):
-            raise InvalidInput(f"{part!r} is not BROKER-/PATH", path="--log-dirs")
         pairs.append(BrokerLogDir(broker=ids[0], path=path))
     return tuple(pairs)
 
@@ -215,6 +215,10 @@ async def read_cluster(
 
     if bool(bootstrap) == bool(filename):
         raise InvalidInput("say either --bootstrap HOST:PORT or -f DUMP", path="--bootstrap")
+    if filename and prometheus:
+        raise InvalidInput("a dump holds its rates; give it to plimsoll kafka dump", path="--prometheus")
+    if filename and command_config:
+        raise InvalidInput("a dump needs no connection; give it with --bootstrap only", path="--command-config")
     if filename:
         with name_file_in_errors(filename):
             data = read_file(filename)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -34,8 +34,11 @@ from plimsoll.core.errors import InvalidInput
 if TYPE_CHECKING:
     from plimsoll.kafka.model.executions import ExecutionOutcome
 
+_OPTIONS_OF_EARLIER_RUNS: Final = {"bootstrap", "command_config", "data", "output", "yes", "resume", "stop"}
+
 
 def rebalance(
+    context: typer.Context,
     *,
     bootstrap: BootstrapOption,
     command_config: ConfigOption = "",
@@ -98,10 +101,13 @@ def rebalance(
     import asyncio
 
     from plimsoll.cli.kafka.rebalancing import RebalanceRun
+    from plimsoll.kafka.executor.phases.strategies import check_strategies
     from plimsoll.kafka.model.executions import ExecutionOptions
 
     if resume and stop:
         raise InvalidInput("say either --resume or --stop", path="--stop")
+    if resume or stop:
+        _refuse_plan_options(context, option="--resume" if resume else "--stop")
     request = build_request(
         mode=mode,
         brokers=brokers,
@@ -116,7 +122,7 @@ def rebalance(
     options = ExecutionOptions(
         concurrent_partition_movements_per_broker=concurrency,
         replication_throttle=throttle or None,
-        replica_movement_strategies=tuple(split_list(strategies, path="--strategies")),
+        replica_movement_strategies=check_strategies(split_list(strategies, path="--strategies"), path="--strategies"),
         require_in_sync=require_in_sync,
         max_bytes_per_hour=max_bytes_per_hour,
         max_bytes_unconfirmed=max_bytes or None,
@@ -137,6 +143,16 @@ def rebalance(
     else:
         outcome = asyncio.run(run.rebalance(request, options, asks=not yes, is_dry_run=dry_run))
     _report(outcome, output)
+
+
+def _refuse_plan_options(context: typer.Context, *, option: str) -> None:
+    """Options of a new plan change nothing of an execution that has begun, so they are refused by name."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in _OPTIONS_OF_EARLIER_RUNS or source is None or source.name != "COMMANDLINE":
+            continue
+        problem = f"{option} takes the plan of the earlier run, which this cannot change"
+        raise InvalidInput(problem, path=parameter.opts[0])
 
 
 def _report(outcome: ExecutionOutcome | None, output: Output) -> None:

@@ -92,7 +92,7 @@ def planner(
         typer.echo(f"warning: {warning}", err=True)
     base, fixed = check_base_url(pd, path="--pd"), read_time(time, path="--time") if time else None
     token = read_token(pd_token_file, base, settings.prometheus)
-    check_address(listen)
+    check_address(listen, example="--listen=:8086")
     log_events_to_stderr()
     web = partial(AiohttpClient, token=token)
     serving = _serve(settings, web, pd=base, listen=listen, fixed=fixed, falls_back=fallback_heterogeneous)

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# A Kafka cluster on this machine, without encryption: controller 100 on port 19091, brokers on 9092, 9093, ...
+#
+#   examples/kafka-cluster.sh start         download Kafka, start brokers 0, 1 and 2, create two topics with data
+#   examples/kafka-cluster.sh broker 3      start a further broker, in rack 3 modulo 3
+#   examples/kafka-cluster.sh stop          stop everything; the data stays in .kafka
+#
+# Needs Java 17 or later, curl and 2 GB of memory.
+set -euo pipefail
+
+version=${KAFKA_VERSION:-4.3.1}
+directory=${KAFKA_DIRECTORY:-$PWD/.kafka}
+home=$directory/kafka_2.13-$version
+export KAFKA_HEAP_OPTS="-Xmx256m"
+
+download() {
+    mkdir -p "$directory"
+    [ -d "$home" ] && return
+    curl -fL "https://archive.apache.org/dist/kafka/$version/kafka_2.13-$version.tgz" | tar -xz -C "$directory"
+}
+
+# start_node NODE FORMAT-OPTION: format the directory of a node the first time, and start it.
+start_node() {
+    local node=$1 properties=$directory/$1.properties
+    if [ ! -e "$directory/$node/meta.properties" ]; then
+        [ -e "$directory/cluster-id" ] || "$home/bin/kafka-storage.sh" random-uuid > "$directory/cluster-id"
+        "$home/bin/kafka-storage.sh" format -t "$(cat "$directory/cluster-id")" -c "$properties" "$2"
+    fi
+    nohup "$home/bin/kafka-server-start.sh" "$properties" > "$directory/$node.log" 2>&1 &
+    echo $! > "$directory/$node.pid"
+}
+
+start_controller() {
+    cat > "$directory/100.properties" <<END
+process.roles=controller
+node.id=100
+controller.quorum.bootstrap.servers=localhost:19091
+listeners=CONTROLLER://localhost:19091
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT
+log.dirs=$directory/100
+END
+    start_node 100 --standalone
+}
+
+start_broker() {
+    local port=$((9092 + $1))
+    cat > "$directory/$1.properties" <<END
+process.roles=broker
+node.id=$1
+broker.rack=rack-$(($1 % 3))
+controller.quorum.bootstrap.servers=localhost:19091
+listeners=PLAINTEXT://localhost:$port
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+auto.create.topics.enable=false
+auto.leader.rebalance.enable=false
+log.dirs=$directory/$1
+END
+    start_node "$1" --no-initial-controllers
+}
+
+# create_topic NAME PARTITIONS RECORDS: a topic with three replicas per partition and records of 1 kB.
+create_topic() {
+    "$home/bin/kafka-topics.sh" --bootstrap-server localhost:9092 --create --if-not-exists \
+        --topic "$1" --partitions "$2" --replication-factor 3
+    "$home/bin/kafka-producer-perf-test.sh" --topic "$1" --num-records "$3" --record-size 1000 --throughput -1 \
+        --producer-props bootstrap.servers=localhost:9092
+}
+
+wait_for_brokers() {
+    for broker in 0 1 2; do
+        until "$home/bin/kafka-broker-api-versions.sh" --bootstrap-server "localhost:$((9092 + broker))" \
+            > "$directory/wait.log" 2>&1; do sleep 1; done
+    done
+}
+
+case ${1:-} in
+    start)
+        download
+        start_controller
+        for broker in 0 1 2; do start_broker "$broker"; done
+        wait_for_brokers
+        create_topic orders 12 18000
+        create_topic payments 6 8000
+        ;;
+    broker) start_broker "${2:?the id of the broker, e.g. 3}" ;;
+    stop)
+        # The controller ends last: a broker cannot end in order without it.
+        for file in $(ls "$directory"/*.pid | grep -v /100.pid) "$directory/100.pid"; do
+            kill "$(cat "$file")" || true
+            while kill -0 "$(cat "$file")" 2> /dev/null; do sleep 1; done
+            rm "$file"
+        done
+        ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
+esac
