@@ -14,6 +14,7 @@ import typer
 
 from plimsoll.app.kafka.simulated_admin import SimulatedAdmin
 from plimsoll.cli.kafka import options, rebalancing
+from plimsoll.kafka.executor.execution import Execution
 from plimsoll.local.kafka.answers import NoAnswer
 from plimsoll.local.kafka.cluster import SimulatedKafka
 from plimsoll.runtime.clocks import RealClock
@@ -219,3 +220,49 @@ def test_a_port_in_use_names_the_option_that_chooses_another():
         ended = plimsoll("kafka", "cruise-control", "--bootstrap", "b:1", "--port", port)
     assert ended.returncode == 2
     assert f"choose another, e.g. --port {int(port) + 1}" in ended.stderr
+
+
+@pytest.mark.usefixtures("kafka")
+def test_a_dry_run_is_held_back_in_the_journal(tmp_path: Path):
+    assert add(tmp_path, "--dry-run").returncode == 0
+    assert "receive replicas: held back: dry run" in explain(tmp_path)
+    assert "kafka: nothing done; held back: " in plimsoll("journal", "--data", tmp_path).stdout
+
+
+@pytest.mark.parametrize("finish", ["--resume", "--stop"])
+def test_an_execution_that_a_later_run_finishes_is_concluded_in_the_journal(
+    kafka: SimulatedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finish: str
+):
+    class Killed(BaseException):
+        """The process ends."""
+
+    def end_process(*_arguments: Any) -> Any:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Execution, "run", end_process)
+        with pytest.raises(Killed):
+            add(tmp_path, "--yes")
+    assert "receive replicas: planned" in explain(tmp_path)
+    assert add(tmp_path, "--dry-run").returncode == 0
+    ended = rebalance(tmp_path, finish)
+    assert ended.returncode == (0 if finish == "--resume" else 1), ended.stderr
+    assert bool(kafka.sent_targets) is (finish == "--resume")
+    reported = plimsoll("why", "broker/3", "--data", tmp_path, "--limit", "9").stdout
+    assert f"receive replicas: {'done' if finish == '--resume' else 'failed'}" in reported
+    assert "planned" not in reported
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_an_incomplete_removal_prints_its_outcome(kafka: SimulatedKafka, tmp_path: Path, output: str):
+    kafka.create_topic("b", [[0, 1, 2]], size_bytes=MB)
+    kafka.add_broker(4, rack="r0", bytes_per_s=1.0, log_dirs={"/one": 1 << 40})
+    kafka.alter_reassignments({("b", 0): (4, 1, 2)})  # by another client, and not ended in this test
+    arguments = ("--mode", "remove-brokers", "--brokers", "0", "--yes", "-o", output)
+    ended = rebalance(tmp_path, *arguments, "--destination-brokers", "3")
+    assert ended.returncode == 1
+    assert "incomplete: broker 0 keeps 1 replica" in ended.stderr
+    if output == "json":
+        assert json.loads(ended.stdout)["end"] == "Completed"
+    else:
+        assert "Completed" in ended.stdout

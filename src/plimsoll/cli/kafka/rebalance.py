@@ -138,11 +138,17 @@ def rebalance(
         output=output,
     )
     log_events_to_stderr()
+    kept = ""
     if resume or stop:
         outcome = asyncio.run(run.finish_earlier(stops=stop))
     else:
-        outcome = asyncio.run(run.rebalance(request, options, asks=not yes, is_dry_run=dry_run))
-    _report(outcome, output)
+        outcome, kept = asyncio.run(run.rebalance(request, options, asks=not yes, is_dry_run=dry_run))
+    if outcome is not None:
+        _report(outcome, output)
+    if kept:
+        typer.echo(f"incomplete: {kept}", err=True)
+    if kept or (outcome is not None and not _is_complete(outcome)):
+        raise typer.Exit(1)
 
 
 def _refuse_plan_options(context: typer.Context, *, option: str) -> None:
@@ -155,17 +161,18 @@ def _refuse_plan_options(context: typer.Context, *, option: str) -> None:
         raise InvalidInput(problem, path=parameter.opts[0])
 
 
-def _report(outcome: ExecutionOutcome | None, output: Output) -> None:
-    from plimsoll.cli.kafka.tables import describe_outcome
+def _is_complete(outcome: ExecutionOutcome) -> bool:
     from plimsoll.kafka.model.executions import ExecutionEnd
 
-    if outcome is None:
-        return
+    return outcome.end is ExecutionEnd.COMPLETED and not outcome.not_completed
+
+
+def _report(outcome: ExecutionOutcome, output: Output) -> None:
+    from plimsoll.cli.kafka.tables import describe_outcome
+
     if output is Output.TABLE:
         echo_parts(describe_outcome(outcome))
     elif output is Output.NAME:
         typer.echo(outcome.execution_id)
     else:
         echo_value(outcome, output)
-    if outcome.end is not ExecutionEnd.COMPLETED or outcome.not_completed:
-        raise typer.Exit(1)

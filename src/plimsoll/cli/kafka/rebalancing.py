@@ -25,7 +25,7 @@ from plimsoll.cli.shared.output import Output, echo_parts, echo_value
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.executor.errors import ExecutionRefused
-from plimsoll.kafka.executor.journaling import record_execution
+from plimsoll.kafka.executor.journaling import conclude_earlier, record_dry_run, record_execution
 from plimsoll.kafka.model.cluster import build_model
 from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
 from plimsoll.kafka.model.settings import AnalyzerSettings
@@ -64,17 +64,16 @@ class RebalanceRun:
 
     async def rebalance(
         self, request: RebalanceRequest, options: ExecutionOptions, *, asks: bool, is_dry_run: bool
-    ) -> ExecutionOutcome | None:
-        """Plan and execute; None: there is nothing to move, or it is a dry run."""
+    ) -> tuple[ExecutionOutcome | None, str]:
+        """Plan and execute; None: there is nothing to move, or it is a dry run. Also gives what a removal leaves."""
         async with open_journal(self.directory) as journal, connect(self.bootstrap, self.command_config) as admin:
             result = await self._plan(admin, request, options, journal)
             if is_dry_run or not result.proposals:
                 if self.output in {Output.JSON, Output.YAML}:
                     echo_value(build_plan_data(result), self.output)
                 if result.proposals:
-                    await journal.append(build_plan(result, at=RealClock().now()))
-                _check_complete(result)
-                return None
+                    await record_dry_run(journal, build_plan(result, at=RealClock().now()))
+                return None, describe_kept(result)
             plan = build_plan(result, at=RealClock().now())
 
             async def confirm_and_execute() -> ExecutionOutcome:
@@ -88,16 +87,18 @@ class RebalanceRun:
                     return await _watch(executor, executing)
 
             outcome = await record_execution(journal, plan, confirm_and_execute)
-            _check_complete(result)
-            return outcome
+            return outcome, describe_kept(result)
 
     async def finish_earlier(self, *, stops: bool) -> ExecutionOutcome | None:
         """Stop or resume what an earlier run began; None: there is nothing."""
         async with (
+            open_journal(self.directory) as journal,
             connect(self.bootstrap, self.command_config) as admin,
             open_executor(admin, self.directory / RECORD_DIRECTORY) as executor,
         ):
             outcome = await _watch(executor, executor.stop() if stops else executor.resume())
+            if outcome is not None:
+                await conclude_earlier(journal, outcome)
         if outcome is None:
             typer.echo("there is nothing to finish: no execution is recorded", err=True)
         return outcome
@@ -125,13 +126,6 @@ def _needs_confirmation(result: OptimizationResult, options: ExecutionOptions) -
     if most is None or any(proposal.has_unknown_bytes for proposal in result.proposals):
         return True
     return sum(proposal.bytes_to_copy for proposal in result.proposals) > most
-
-
-def _check_complete(result: OptimizationResult) -> None:
-    """A removal that leaves replicas behind is not a success."""
-    if kept := describe_kept(result):
-        typer.echo(f"incomplete: {kept}", err=True)
-        raise typer.Exit(1)
 
 
 def _confirm() -> bool:
