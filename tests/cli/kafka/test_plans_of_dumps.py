@@ -145,3 +145,9 @@ def test_log_directories_are_refused_with_their_form(dump: Path):
     refused = plan(dump, "--mode", "remove-disks", "--log-dirs", "nope")
     assert refused.returncode == 2
     assert "--log-dirs: 'nope' is not BROKER-/PATH, e.g. 0-/data/a" in refused.stderr
+
+
+def test_missing_hard_goals_name_the_option_that_accepts_them(dump: Path):
+    refused = plan(dump, "--goals", "ReplicaDistributionGoal")
+    assert refused.returncode == 2
+    assert "--skip-hard-goal-check accepts the goals without them" in refused.stderr

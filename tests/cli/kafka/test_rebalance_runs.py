@@ -266,3 +266,7 @@ def test_an_incomplete_removal_prints_its_outcome(kafka: SimulatedKafka, tmp_pat
         assert json.loads(ended.stdout)["end"] == "Completed"
     else:
         assert "Completed" in ended.stdout
+
+
+def test_the_plan_of_a_rebalance_has_its_mode_in_the_title(tmp_path: Path):
+    assert add(tmp_path, "--dry-run").stdout.startswith("Plan: add-brokers\n")

@@ -116,7 +116,7 @@ class RebalanceRun:
             await journal.append(build_refused_plan(result, at=RealClock().now()))
             end_with_refusal(result, self.output)
         if self.output is Output.TABLE:
-            echo_parts(list_plan(result, throttle=options.replication_throttle or 0), title="Plan")
+            echo_parts(list_plan(result, throttle=options.replication_throttle or 0), title=f"Plan: {request.mode}")
         return result
 
 

@@ -278,6 +278,8 @@ def end_with_refusal(refusal: Refusal, output: Output) -> NoReturn:
         field = refusal.reason.facts.get("parameter", "")
         about = refusal.goal or (f"--{field.replace('_', '-')}" if field in _FIELDS_WITH_FLAGS else field)
         typer.echo(f"refused: {about}: {refusal.reason}" if about else f"refused: {refusal.reason}", err=True)
+        if refusal.reason.code == "MissingHardGoals":
+            typer.echo("--skip-hard-goal-check accepts the goals without them", err=True)
         if refusal.provision.recommendation:
             typer.echo(f"recommended: {refusal.provision.recommendation}", err=True)
     raise typer.Exit(1 if refusal.goal else 2)

@@ -147,7 +147,8 @@ def _build_version_error(file: Path, found: int, newest: int) -> RecordUnusable:
 
 def _build_in_use_error(file: Path, holder: str) -> RecordUnusable:
     by = f" by process {holder}" if holder else ""
-    return RecordUnusable(f"{file.parent} is in use{by}: one process executes at a time")
+    end = "; Ctrl-C or SIGTERM stops it" if holder else ""
+    return RecordUnusable(f"{file.parent} is in use{by}: one process executes at a time{end}")
 
 
 _ERRORS: Final = FileErrors(noun="record", unusable=_build_error, corrupt=_build_error, too_new=_build_version_error)
