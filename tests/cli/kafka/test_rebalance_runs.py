@@ -268,5 +268,6 @@ def test_an_incomplete_removal_prints_its_outcome(kafka: SimulatedKafka, tmp_pat
         assert "Completed" in ended.stdout
 
 
+@pytest.mark.usefixtures("kafka")
 def test_the_plan_of_a_rebalance_has_its_mode_in_the_title(tmp_path: Path):
     assert add(tmp_path, "--dry-run").stdout.startswith("Plan: add-brokers\n")

@@ -286,7 +286,8 @@ def _explain_running(execution_id: str) -> Reason:
 
 
 def _explain_unfinished(execution_id: str) -> Reason:
-    message = f"execution {execution_id} of an earlier process is not finished: resume it or stop it first"
+    finish = "resume it (--resume) or stop it (--stop) first"
+    message = f"execution {execution_id} of an earlier process is not finished: {finish}"
     return Reason(code="UnfinishedExecution", message=message, facts={"execution": execution_id})
 
 
