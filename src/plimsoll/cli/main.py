@@ -134,6 +134,10 @@ def _format_usage_error(error: typer.TyperException) -> str:
 
 def _format_hint(given: list[str]) -> str:
     known = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
+    groups = {group.name: group.typer_instance for group in app.registered_groups}
+    group = groups.get(given[0]) if given else None
+    if group is not None and given[1:] and given[1] in {command.name for command in group.registered_commands}:
+        return f"see plimsoll {given[0]} {given[1]} --help"
     if given and given[0] in known:
         return f"see plimsoll {given[0]} --help"
     return "see plimsoll --help"

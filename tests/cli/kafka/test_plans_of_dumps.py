@@ -151,3 +151,7 @@ def test_missing_hard_goals_name_the_option_that_accepts_them(dump: Path):
     refused = plan(dump, "--goals", "ReplicaDistributionGoal")
     assert refused.returncode == 2
     assert "--skip-hard-goal-check accepts the goals without them" in refused.stderr
+
+
+def test_a_usage_error_points_to_the_help_of_its_command(dump: Path):
+    assert "see plimsoll kafka plan --help" in plan(dump, "--no-such-option").stderr
