@@ -248,6 +248,7 @@ def test_an_execution_that_a_later_run_finishes_is_concluded_in_the_journal(
     ended = rebalance(tmp_path, finish)
     assert ended.returncode == (0 if finish == "--resume" else 1), ended.stderr
     assert bool(kafka.sent_targets) is (finish == "--resume")
+    assert ("inter broker replica action" in ended.stdout) is (finish == "--stop")
     reported = plimsoll("why", "broker/3", "--data", tmp_path, "--limit", "9").stdout
     assert f"receive replicas: {'done' if finish == '--resume' else 'failed'}" in reported
     assert "planned" not in reported
@@ -270,4 +271,6 @@ def test_an_incomplete_removal_prints_its_outcome(kafka: SimulatedKafka, tmp_pat
 
 @pytest.mark.usefixtures("kafka")
 def test_the_plan_of_a_rebalance_has_its_mode_in_the_title(tmp_path: Path):
-    assert add(tmp_path, "--dry-run").stdout.startswith("Plan: add-brokers\n")
+    ended = add(tmp_path, "--dry-run")
+    assert ended.stdout.startswith("Plan: add-brokers\n")
+    assert "dry run: nothing was moved" in ended.stderr

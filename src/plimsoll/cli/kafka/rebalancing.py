@@ -73,6 +73,7 @@ class RebalanceRun:
                     echo_value(build_plan_data(result), self.output)
                 if result.proposals:
                     await record_dry_run(journal, build_plan(result, at=RealClock().now()))
+                    typer.echo("dry run: nothing was moved", err=True)
                 return None, describe_kept(result)
             plan = build_plan(result, at=RealClock().now())
 

@@ -307,11 +307,12 @@ def describe_outcome(outcome: ExecutionOutcome) -> list[str | Table]:
     rows = [
         (
             f"{task.proposal.topic}-{task.proposal.partition}",
+            task.type.value.replace("_", " ").lower(),
             task.state.value,
             str(task.reason) if task.reason is not None else "",
         )
         for task in outcome.not_completed[:50]
     ]
-    lines.append(Table(("NOT COMPLETED", "STATE", "REASON"), rows))
+    lines.append(Table(("NOT COMPLETED", "MOVEMENT", "STATE", "REASON"), rows))
     more = len(outcome.not_completed) - len(rows)
     return [*lines, f"and {more} more"] if more > 0 else lines
