@@ -1,23 +1,17 @@
 #!/usr/bin/env bash
 # A Kafka cluster on this machine, without encryption: controller 100 on port 19091, brokers on 9092, 9093, ...
 #
-#   examples/kafka-cluster.sh start         download Kafka, start brokers 0, 1 and 2, create two topics with data
+#   export KAFKA_HOME=~/kafka_2.13-4.3.1    an unpacked Kafka 4, as Apache Kafka's download page offers it
+#   examples/kafka-cluster.sh start         start brokers 0, 1 and 2, create two topics with data
 #   examples/kafka-cluster.sh broker 3      start a further broker, in rack 3 modulo 3
 #   examples/kafka-cluster.sh stop          stop everything; the data stays in .kafka
 #
-# Needs Java 17 or later, curl and 2 GB of memory.
+# Needs Java 17 or later and 2 GB of memory.
 set -euo pipefail
 
-version=${KAFKA_VERSION:-4.3.1}
 directory=${KAFKA_DIRECTORY:-$PWD/.kafka}
-home=$directory/kafka_2.13-$version
+home=${KAFKA_HOME:?the directory of an unpacked Kafka 4}
 export KAFKA_HEAP_OPTS="-Xmx256m"
-
-download() {
-    mkdir -p "$directory"
-    [ -d "$home" ] && return
-    curl -fL "https://archive.apache.org/dist/kafka/$version/kafka_2.13-$version.tgz" | tar -xz -C "$directory"
-}
 
 # start_node NODE FORMAT-OPTION: format the directory of a node the first time, and start it.
 start_node() {
@@ -78,7 +72,7 @@ wait_for_brokers() {
 
 case ${1:-} in
     start)
-        download
+        mkdir -p "$directory"
         start_controller
         for broker in 0 1 2; do start_broker "$broker"; done
         wait_for_brokers
@@ -94,5 +88,5 @@ case ${1:-} in
             rm "$file"
         done
         ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
