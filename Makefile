@@ -6,6 +6,9 @@ DURATIONS ?= 10
 PYTEST := $(BIN)/python -m pytest --durations=$(DURATIONS)
 PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
+# Compiled modules are kept, whatever the shell says: the suites start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help up check format test test-scenarios test-e2e test-long bench clean
 
 help:

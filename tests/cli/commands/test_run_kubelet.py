@@ -32,7 +32,7 @@ def test_a_time_that_is_less_than_nothing():
     ended = plimsoll("run", "kubelet", "--boot-seconds", "-3")
     assert ended.returncode == 2
     assert "--boot-seconds" in ended.stderr
-    assert "plimsoll run --help" in ended.stderr
+    assert "plimsoll run kubelet --help" in ended.stderr
 
 
 def test_the_group_describes_what_can_be_run():
