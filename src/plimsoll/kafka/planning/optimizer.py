@@ -131,7 +131,7 @@ class _Optimization:
             if better is None:
                 break
             results = better
-        results = self._trim(applicable, results)
+        results = self._judge_at_the_end(applicable, self._trim(applicable, results))
         for goal in applicable:
             if goal.is_hard and (reason := goal.judge()) is not None:
                 counted = self._scope.is_known | (self._scope.role == BrokerRole.LEAVING)
@@ -169,7 +169,7 @@ class _Optimization:
         return None
 
     def _trim(self, goals: list[Goal], results: tuple[GoalResult, ...]) -> tuple[GoalResult, ...]:
-        """Undo moves that no goal needs in the end, and judge the goals anew."""
+        """Undo moves that no goal needs in the end."""
         placement = self._placement
         if not (placement.moved & ~self._scope.must_leave).any():
             return results
@@ -185,16 +185,18 @@ class _Optimization:
         if any(goal.measure_violation() > violation for goal, violation in zip(others, before, strict=True)):
             placement.restore(saved)
             return results
-        by_name = {goal.name: goal for goal in goals}
-        return tuple(self._judge_again(by_name.get(result.goal), result) for result in results)
+        statistics = self._measure_statistics()
+        return tuple(msgspec.structs.replace(result, statistics=statistics) for result in results)
 
-    def _judge_again(self, goal: Goal | None, result: GoalResult) -> GoalResult:
-        if goal is None or result.status is not GoalStatus.VIOLATED:
-            reason, status = result.reason, result.status
-        else:
-            reason = goal.judge()
-            status = GoalStatus.FIXED if reason is None else GoalStatus.VIOLATED
-        return msgspec.structs.replace(result, status=status, reason=reason, statistics=self._measure_statistics())
+    def _judge_at_the_end(self, goals: list[Goal], results: tuple[GoalResult, ...]) -> tuple[GoalResult, ...]:
+        """Goals that were violated when it was their turn, judged by where the replicas are in the end."""
+        by_name = {goal.name: goal for goal in goals}
+        return tuple(
+            _judge_again(by_name[result.goal], result)
+            if result.status is GoalStatus.VIOLATED and result.goal in by_name
+            else result
+            for result in results
+        )
 
     def _prepare(self, goals: list[Goal], budget: Budget) -> Refusal | None:
         """What must leave, racks, and the joint balance of counts and bytes."""
@@ -270,6 +272,7 @@ class _Optimization:
                 # Moves that bring little cost more than they are worth, and the next request would make as many.
                 self._placement.restore(saved)
                 self._placement.version = version
+                reason = goal.judge()
         if self._placement.version != version:
             self._violated_before.add(goal.name)
         goal.accept()
@@ -315,6 +318,12 @@ class _Optimization:
             held=self._held,
             budgets=budgets,
         )
+
+
+def _judge_again(goal: Goal, result: GoalResult) -> GoalResult:
+    reason = goal.judge()
+    status = GoalStatus.FIXED if reason is None else GoalStatus.VIOLATED
+    return msgspec.structs.replace(result, status=status, reason=reason)
 
 
 def _is_better(after: list[float], before: list[float]) -> bool:
