@@ -114,6 +114,7 @@ class Newcomer:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=_heed_interrupts,  # noqa: PLW1509 - the child only resets a signal
         )
         printed: list[str] = []
         try:
@@ -125,6 +126,11 @@ class Newcomer:
 
     def _name_pods(self, command: str) -> str:
         return POD.sub(lambda _match: self._pods[0], command)
+
+
+def _heed_interrupts() -> None:
+    """A suite that runs in the background of a shell ignores Ctrl-C, and its children would too."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def is_typed(command: str) -> bool:

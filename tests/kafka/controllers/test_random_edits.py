@@ -19,6 +19,9 @@ from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import ADD, REMO
 from tests.kafka.controllers.test_k22_cluster_crashes import SweptBench
 from tests.local.apiserver.builders import MERGE
 
+# Tasks of a process that crashed never end: their exceptions are not retrieved.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 KAFKA = f"{API}/kafkas/c"
 MANUAL = "mine"
 

@@ -121,7 +121,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 def test_a_group_without_a_maximum_has_no_limit_and_its_column_is_empty():
     with CloudCluster() as world:
-        spec = NodeGroupSpec(max=NO_LIMIT, machine_type="small", autoprovisioned=True, boot_seconds=0)
+        spec = NodeGroupSpec(max=int(str(NO_LIMIT)), machine_type="small", autoprovisioned=True, boot_seconds=0)
         world.do(world.cloud.create_group("g", spec))
         patched(world, target=3)
         world.group("h", target=1, max=2)

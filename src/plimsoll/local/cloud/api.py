@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from plimsoll.core.errors import PlimsollError
+from plimsoll.core.formatting import NO_LIMIT
 from plimsoll.core.names import find_subdomain_problems
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
@@ -204,8 +205,12 @@ class SimulatedCloud:
 
     async def create_group(self, group: str, spec: NodeGroupSpec) -> None:
         async def act() -> None:
+            body = msgspec.to_builtins(spec)
+            if spec.max >= NO_LIMIT:
+                # The column of a group without a limit is empty.
+                body.pop("max", None)
             try:
-                await self._client.create(NodeGroup, {"metadata": {"name": group}, "spec": msgspec.to_builtins(spec)})
+                await self._client.create(NodeGroup, {"metadata": {"name": group}, "spec": body})
             except AlreadyExists as error:
                 raise CloudRefused(f"there is a node group {group} already") from error
             except Invalid as error:
