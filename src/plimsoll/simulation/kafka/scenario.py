@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plimsoll.runtime.supervisor import Service
     from plimsoll.simulation.scenario import Scenario
 
-_GROUPS: Final = (f"{KAFKA_GROUP}/", f"{POD_SET_GROUP}/")
+KAFKA_GROUPS: Final = (KAFKA_GROUP, POD_SET_GROUP)
 
 
 def has_kafka_objects(scenario: Scenario) -> bool:
@@ -42,4 +42,4 @@ def build_kafka_services(
 
 
 def _is_of_kafka(manifest: dict[str, Any]) -> bool:
-    return str(manifest.get("apiVersion", "")).startswith(_GROUPS)
+    return str(manifest.get("apiVersion", "")).partition("/")[0] in KAFKA_GROUPS

@@ -39,7 +39,7 @@ from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.runtime.virtual_run import VirtualRun
 from plimsoll.simulation.document import Problems
 from plimsoll.simulation.files.cloud_manifests import build_cloud_manifests, build_initial_nodes, label_nodes
-from plimsoll.simulation.kafka.scenario import build_kafka_services, has_kafka_objects
+from plimsoll.simulation.kafka.scenario import KAFKA_GROUPS, build_kafka_services, has_kafka_objects
 from plimsoll.simulation.ports import LoopDependencies, Plugins
 from plimsoll.simulation.scenario import WorldKind
 from plimsoll.simulation.tidb.scenario import build_tidb_services, has_tidb_objects, needs_tidb
@@ -170,6 +170,8 @@ class World:
         scenario = self.scenario
         await self._application.start()
         for definition in list_shipped_definitions():
+            if definition.body["spec"]["group"] in KAFKA_GROUPS and not has_kafka_objects(scenario):
+                continue  # A world has the definitions that it needs: its random numbers do not depend on others.
             await self.seeder.put(definition.body, path=definition.source, manager=WORLD)
         problems = Problems()
         for path, manifest in build_cloud_manifests(scenario):
