@@ -59,7 +59,7 @@ async def find_rivals(client: Client, namespace: str) -> tuple[Rival, ...]:
 
 
 async def _list_deployments(client: Client, namespace: str) -> Any:
-    """Of all namespaces. An operator with rights in one namespace only sees those of that one."""
+    """List the Deployments of all namespaces, or of the only namespace that this operator may read."""
     selected = [("labelSelector", SELECTOR)]
     try:
         return await client.get_json("/apis/apps/v1/deployments", selected)

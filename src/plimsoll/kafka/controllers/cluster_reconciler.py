@@ -127,7 +127,7 @@ class _Decision:
 
 
 class _Reconcile:
-    """One reconcile of one cluster."""
+    """Reconciles a Kafka once: it holds what this reconcile has read and written."""
 
     def __init__(
         self,

@@ -121,7 +121,7 @@ class RebalanceReconciler:
 
 
 class _Reconcile:
-    """One reconcile of one rebalance."""
+    """Reconciles a KafkaRebalance once: it holds what this reconcile has read and written."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ PART_BYTES: Final = 768 * 1024
 MAX_PARTS: Final = 64
 """About two million movements."""
 MAX_BYTES: Final = 1 << 30
-"""Of the plan when it is no longer compressed."""
+"""The largest size of a plan after it is decompressed."""
 _STATE: Final = "state"
 _PLAN: Final = "plan"
 _PARTS: Final = "planParts"

@@ -195,7 +195,7 @@ class ActionKind(StrEnum):
 
 
 class AutoRebalanceAction(Value):
-    """One action. Each is safe to repeat."""
+    """An action of a step. Every action is safe to repeat."""
 
     kind: ActionKind
     mode: Mode

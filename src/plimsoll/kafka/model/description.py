@@ -22,9 +22,9 @@ LARGEST_INT: Final = 2**31 - 1
 """Kafka's numbers of brokers, partitions and replicas have 32 bits."""
 
 LARGEST_AMOUNT: Final = 1e12
-"""Of MiB, KiB/s, percent and cores."""
+"""The largest capacity of a broker, in MiB, KiB/s, percent or cores."""
 Bytes = Annotated[int, msgspec.Meta(ge=-1, le=LARGEST_BYTES)]
-"""Of a volume; -1: not known."""
+"""The size of a volume in bytes; -1: not known."""
 Amount = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_AMOUNT)]
 """What a broker can carry."""
 BrokerId = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_INT)]

@@ -95,7 +95,7 @@ def build_reference(kafka: Kafka) -> ObjectReference:
 
 
 def build_sentence(result: ClusterResult) -> str:
-    """One sentence for the log."""
+    """Build the sentence for the log."""
     if result.pause is not None:
         planned = "; ".join(str(action.reason) for action in (result.step.actions if result.step is not None else ()))
         return f"{result.ref}: nothing is done, {result.pause}{': ' if planned else ''}{planned}"

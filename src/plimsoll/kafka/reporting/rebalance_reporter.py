@@ -109,7 +109,7 @@ def build_reference(result: RebalanceResult) -> ObjectReference:
 
 
 def build_sentence(result: RebalanceResult) -> str:
-    """One sentence for the log."""
+    """Build the sentence for the log."""
     if result.pause is not None:
         return f"{result.ref}: nothing is done, {result.pause}"
     if result.ignored is not None:
