@@ -24,8 +24,8 @@ from plimsoll.objects.api.kafka import Kafka, KafkaNodePool, StrimziPodSet
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.web.client import RequestFailed
-from tests.kafka.definitions.builders import NAMESPACE, DefinedKafka, list_our_definitions
 from tests.local.apiserver.builders import ADMIN
+from tests.objects.crds.kafka_definitions import NAMESPACE, DefinedKafka, list_our_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

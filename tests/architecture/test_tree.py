@@ -1,4 +1,4 @@
-"""The tree: folders of a size that can be overlooked, and no import cycle across folders."""
+"""The tree: folders that can be overlooked, tests in the tree of the source, no import cycle across folders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source_tree import imported_modules, modules
+from tests.architecture.source_tree import SOURCE, imported_modules, modules
 
 MOST_MODULES = 15
 TABLES_OF_KINDS = frozenset({"plimsoll.objects.api", "plimsoll.objects.builtin.validation"})
@@ -16,6 +16,10 @@ TABLES_OF_KINDS = frozenset({"plimsoll.objects.api", "plimsoll.objects.builtin.v
 TESTS = Path(__file__).parents[1]
 TABLES_OF_TESTS = frozenset({"conformance"})
 """One module per recorded area of the API server."""
+NO_FOLDERS_OF_SOURCE = frozenset(
+    {"architecture", "conformance", "deploy", "e2e", "faults", "field_fuzz", "fixtures", "golden", "scenarios"}
+)
+"""Tests of no one package: recordings, whole processes, rules of the tree, the manifests in `deploy/`."""
 
 
 def packages() -> list[str]:
@@ -33,6 +37,23 @@ def test_no_folder_of_tests_holds_more_than_fifteen_modules():
     assert sizes["architecture"] > 1
     crowded = {name: size for name, size in sizes.items() if size > MOST_MODULES and name not in TABLES_OF_TESTS}
     assert not crowded
+
+
+def test_folders_of_tests_are_folders_or_modules_of_the_source():
+    folders = {path.parent.relative_to(TESTS) for path in TESTS.rglob("*.py")} - {Path()}
+    assert Path("nodes/planning/scaleup") in folders
+    assert not [str(folder) for folder in sorted(folders) if not _is_in_source(folder)]
+
+
+@pytest.mark.parametrize("folder", ["kafka/definitions", "nodes/faults", "objects/wire", "nodes/e2e"])
+def test_other_folders_of_tests_are_found(folder: str):
+    assert not _is_in_source(Path(folder))
+
+
+def _is_in_source(folder: Path) -> bool:
+    """Tests that fill a folder may all test one module: `tests/nodes/autoscaler` tests `nodes/autoscaler.py`."""
+    source = SOURCE / "plimsoll" / folder
+    return folder.parts[0] in NO_FOLDERS_OF_SOURCE or source.is_dir() or source.with_suffix(".py").is_file()
 
 
 @pytest.mark.parametrize("package", packages())

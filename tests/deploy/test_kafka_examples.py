@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.kafka.definitions.builders import NAMESPACE, PLURALS, DefinedKafka, list_our_definitions
+from tests.objects.crds.kafka_definitions import NAMESPACE, PLURALS, DefinedKafka, list_our_definitions
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "kafka").glob("*.yaml"))
 

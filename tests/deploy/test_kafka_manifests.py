@@ -14,7 +14,7 @@ from plimsoll.cli.kafka.run import kafka
 from plimsoll.kafka.rivals import refuse_rivals
 from plimsoll.kube.diagnosis import Scope
 from plimsoll.local.apiserver.authorization.rules import Rule
-from tests.app.kafka_world import KafkaWorld
+from tests.app.kafka.kafka_world import KafkaWorld
 from tests.kafka.controllers.operator_bench import MB
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "kafka"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.effort import share_of
-from tests.local.apiserver.storage.crash_rounds import crash_rounds
+from tests.local.apiserver.storage.drivers.crash_rounds import crash_rounds
 
 if TYPE_CHECKING:
     from pathlib import Path

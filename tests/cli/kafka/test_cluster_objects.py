@@ -10,7 +10,7 @@ import pytest
 from plimsoll.cli.kafka.objects import list_clusters, read_clusters
 from plimsoll.cli.shared.output import Table
 from plimsoll.core.errors import InvalidInput
-from tests.app.kafka_world import KafkaWorld
+from tests.app.kafka.kafka_world import KafkaWorld
 from tests.kafka.controllers.operator_bench import MB
 from tests.kafka.controllers.pod_set_cluster import PodSetCluster
 from tests.kafka.controllers.test_k39_companion import CompanionBench

@@ -36,7 +36,7 @@ from tests.e2e.timeouts import PATIENCE_S
 from tests.kube.embedded_api import UNLIMITED
 from tests.local.apiserver.builders import ADMIN, new_server
 from tests.local.cloud.builders import KNOWN, cloud_body, cloud_definitions, group_body, running_cloud
-from tests.nodes.providers.simulated_clusters import blueprint
+from tests.nodes.providers.simulated.simulated_clusters import blueprint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

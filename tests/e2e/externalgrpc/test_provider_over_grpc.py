@@ -24,7 +24,7 @@ from plimsoll.nodes.providers.values import ProviderFailed
 from tests.e2e.externalgrpc.authorities import CertificateAuthority
 from tests.e2e.externalgrpc.memory_clouds import MemoryCloud
 from tests.e2e.timeouts import PATIENCE_S
-from tests.nodes.providers.simulated_clusters import DEFAULTS, blueprint
+from tests.nodes.providers.simulated.simulated_clusters import DEFAULTS, blueprint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

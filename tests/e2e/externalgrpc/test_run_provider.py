@@ -19,7 +19,7 @@ from tests.e2e.externalgrpc.authorities import CertificateAuthority
 from tests.e2e.nodes.live_clusters import Cluster, playing, plimsoll
 from tests.e2e.ports import lasting_port
 from tests.e2e.timeouts import PATIENCE_S
-from tests.nodes.providers.simulated_clusters import blueprint
+from tests.nodes.providers.simulated.simulated_clusters import blueprint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -13,7 +13,7 @@ from tests.e2e.nodes.recording_proxies import Answer, recording, run_with_lie
 from tests.effort import share_of
 from tests.faults.faulty_transport import Read
 from tests.faults.lies import Lie
-from tests.nodes.faults.grid import Cell, list_cells
+from tests.faults.nodes.grid import Cell, list_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ def machines_and_pods(cluster: Cluster) -> tuple[set[str], dict[str, str]]:
     return cluster.names("machines"), pods
 
 
-# ---- a part of the grid of `tests/nodes/faults`
+# ---- a part of the grid of `tests/faults/nodes`
 
 
 def choose_cells(count: int) -> list[Cell]:

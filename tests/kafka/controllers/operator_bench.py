@@ -27,8 +27,8 @@ from tests.faults import CrashAfter
 from tests.faults.crashes import Crashed
 from tests.kafka.controllers.pod_set_cluster import PodSetCluster
 from tests.kafka.controllers.recorded_cruise_control import RecordedCruiseControl
-from tests.kafka.definitions.builders import NAMESPACE
 from tests.local.apiserver.builders import ADMIN
+from tests.objects.crds.kafka_definitions import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

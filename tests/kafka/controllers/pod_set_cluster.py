@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 from plimsoll.kafka.controllers.pod_set_controller import NAME, PodSetController
 from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.custom_kinds import OUR_KINDS
-from tests.kafka.definitions.builders import DEFINITIONS, NAMESPACE, list_our_definitions
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import CrashingLocalCluster
+from tests.objects.crds.kafka_definitions import DEFINITIONS, NAMESPACE, list_our_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -12,7 +12,7 @@ import pytest
 from tests.kafka.controllers.operator_bench import API, BOTH_MODES, OperatorBench
 from tests.kafka.controllers.pod_set_cluster import SETS
 from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import ADD, make_settings, scale_up
-from tests.kafka.definitions.builders import list_our_definitions
+from tests.objects.crds.kafka_definitions import list_our_definitions
 
 
 def list_open_definitions() -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.kafka.controllers.operator_bench import API, BOTH_MODES, OperatorBench
-from tests.kafka.definitions.builders import NAMESPACE
+from tests.objects.crds.kafka_definitions import NAMESPACE
 
 pytestmark = pytest.mark.usefixtures("engine")
 

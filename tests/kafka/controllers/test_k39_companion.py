@@ -11,7 +11,7 @@ from typing import Any
 from plimsoll.kafka.settings import KafkaMode, KafkaSettings
 from tests.kafka.controllers.operator_bench import API, OperatorBench
 from tests.kafka.controllers.pod_set_cluster import SETS, build_listed_pod
-from tests.kafka.definitions.builders import NAMESPACE, list_strimzi_definitions
+from tests.objects.crds.kafka_definitions import NAMESPACE, list_strimzi_definitions
 
 ADD = "c-auto-rebalancing-add-brokers"
 REMOVE = "c-auto-rebalancing-remove-brokers"

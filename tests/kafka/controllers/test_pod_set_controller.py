@@ -26,8 +26,8 @@ from tests.kafka.controllers.pod_set_cluster import (
     build_parts,
     build_pod_set,
 )
-from tests.kafka.definitions.builders import list_our_definitions
 from tests.local.apiserver.builders import MERGE, pod
+from tests.objects.crds.kafka_definitions import list_our_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

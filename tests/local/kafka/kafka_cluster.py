@@ -11,9 +11,9 @@ from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.runtime.supervisor import Service
-from tests.kafka.definitions.builders import DEFINITIONS, NAMESPACE, list_our_definitions
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import LocalClusterHarness
+from tests.objects.crds.kafka_definitions import DEFINITIONS, NAMESPACE, list_our_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

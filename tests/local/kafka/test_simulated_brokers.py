@@ -9,8 +9,8 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.local.kafka.topic_seeds import TopicSeed, parse_topic_seeds
-from tests.kafka.definitions.builders import NAMESPACE
 from tests.local.kafka.kafka_cluster import KAFKAS, KEY, NODES, PODS, LocalKafkaCluster
+from tests.objects.crds.kafka_definitions import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

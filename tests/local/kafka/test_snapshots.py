@@ -8,10 +8,10 @@ import pytest
 
 from plimsoll.local.kafka.settings import SettingChange
 from plimsoll.local.kafka.snapshot_store import build_config_map_name
-from tests.kafka.definitions.builders import NAMESPACE
 from tests.local.apiserver.builders import MERGE
 from tests.local.kafka.kafka_cluster import KAFKAS, PODS, LocalKafkaCluster
 from tests.local.kafka.test_simulated_brokers import TOPICS
+from tests.objects.crds.kafka_definitions import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeStatus, Taint
 from tests.local.apiserver.builders import START
 from tests.narrowing import instance_of
-from tests.nodes.providers.simulated_clusters import ProviderCluster
+from tests.nodes.providers.simulated.simulated_clusters import ProviderCluster
 
 if TYPE_CHECKING:
     from tests.golden.reviewed_sentences import ReviewedSentences

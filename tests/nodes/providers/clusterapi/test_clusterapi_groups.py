@@ -22,7 +22,7 @@ from tests.nodes.providers.clusterapi.capi_objects import (
     definition,
     scalable,
 )
-from tests.nodes.providers.simulated_clusters import AN_HOUR, DEFAULTS
+from tests.nodes.providers.simulated.simulated_clusters import AN_HOUR, DEFAULTS
 
 if TYPE_CHECKING:
     from tests.golden.reviewed_sentences import ReviewedSentences
