@@ -119,16 +119,22 @@ class Plan(Value):
     not_done: tuple[NotDone, ...] = ()
     budgets: dict[str, int] = {}
 
-    def format_sentence(self, outcomes: tuple[Outcome, ...] = ()) -> str:
-        """One sentence about the loop, for the log. Actions that were held back or failed are not done."""
-        stopped = {encode(outcome.action): outcome.result for outcome in outcomes if outcome.result in _STOPPED}
-        results = [(action.verb, stopped.get(encode(action))) for action in self.actions]
-        done = _count_verbs([verb for verb, result in results if result is None])
+    def format_sentence(self, outcomes: tuple[Outcome, ...] | None = None) -> str:
+        """One sentence about the loop. Actions that were held back or failed are not done.
+
+        Actions without an outcome are planned. `outcomes` None: the sentence is about the plan alone.
+        """
+        ended = {encode(outcome.action): outcome.result for outcome in outcomes or ()}
+        default = Result.DONE if outcomes is None else None
+        results = [(action.verb, ended.get(encode(action), default)) for action in self.actions]
+        done = _count_verbs([verb for verb, result in results if result in DONE_RESULTS])
+        planned = _count_verbs([verb for verb, result in results if result is None])
         left = sum(not_done.count for not_done in self.not_done)
-        parts = [done or ("nothing done" if results else "nothing to do")]
-        for result in _STOPPED:
-            verbs = _count_verbs([verb for verb, ended in results if ended is result])
-            parts += [f"{_RESULT_WORDS[result]}: {verbs}"] if verbs else []
+        parts = [done] if done else [] if planned else ["nothing done" if results else "nothing to do"]
+        parts += [f"planned: {planned}"] if planned else []
+        for stopped in _STOPPED:
+            verbs = _count_verbs([verb for verb, result in results if result is stopped])
+            parts += [f"{_RESULT_WORDS[stopped]}: {verbs}"] if verbs else []
         parts += [f"{left} unchanged"] if left else []
         return f"{self.subsystem}: {'; '.join(parts)}"
 
@@ -178,6 +184,8 @@ _RESULT_WORDS: Final = {
     Result.HELD_BACK: "held back",
     Result.FAILED: "failed",
 }
+DONE_RESULTS: Final = frozenset({Result.DONE, Result.ALREADY_SO})
+"""Results after which the world is as the action wants it."""
 _STOPPED: Final = (Result.HELD_BACK, Result.OVERTAKEN, Result.FAILED)
 """Results that change nothing."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import structs
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result, encode
+from plimsoll.core.plans import DONE_RESULTS, Action, NotDone, Outcome, Plan, Reason, Ref, Result, encode
 from plimsoll.core.values import Value
 from plimsoll.journal.workloads import find_workload_pods, to_plural
 
@@ -49,9 +49,8 @@ class Entry(Value):
 
     @property
     def done(self) -> int:
-        """The number of actions that were carried out, or begun and not ended yet."""
-        stopped = sum(outcome.result not in {Result.DONE, Result.ALREADY_SO} for outcome in self.outcomes)
-        return len(self.plan.actions) - stopped
+        """The number of actions that were carried out. One that is planned, or begun and not ended yet, is not."""
+        return sum(outcome.result in DONE_RESULTS for outcome in self.outcomes)
 
     def format_sentence(self) -> str:
         """One sentence about the decision."""

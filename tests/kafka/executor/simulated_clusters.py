@@ -117,7 +117,7 @@ class Cluster:
     def check_nothing_left(self) -> None:
         assert [part.key for part in self.partitions() if part.is_reassigning] == []
         assert self.throttles() == {}
-        assert self.store.is_empty
+        assert self.store.is_settled
 
     def check_in_sync(self) -> None:
         for part in self.partitions():

@@ -322,7 +322,7 @@ def test_nothing_starts_in_a_dry_run_or_a_pause(guard: ActionGuard):
         with pytest.raises(ExecutionRefused) as caught:
             world.until(executor.execute("e1", world.cluster.propose_add(), UNTHROTTLED))
         assert caught.value.reason == guard.reason
-        assert world.cluster.store.is_empty
+        assert world.cluster.store.is_settled
         assert not world.kafka.sent_targets
 
 

@@ -314,7 +314,7 @@ def test_in_sync_replicas_can_be_required():
         strict = ExecutionOptions(require_in_sync=True)
         with pytest.raises(ExecutionRefused, match="these partitions are not: a-0, a-1"):
             world.until(world.executor.execute("e1", world.cluster.propose_add(), strict))
-        assert world.cluster.store.is_empty
+        assert world.cluster.store.is_settled
         assert not world.kafka.sent_targets
 
 
@@ -363,7 +363,7 @@ def test_a_refused_request_ends_the_execution_and_the_record_stays(reviewed: Rev
         outcome = world.finish(world.start(world.cluster.propose_add()))
         assert outcome.end is ExecutionEnd.FAILED
         assert "CLUSTER_AUTHORIZATION_FAILED" in str(outcome.reason)
-        assert not world.cluster.store.is_empty
+        assert not world.cluster.store.is_settled
         with pytest.raises(ExecutionRefused) as refused:
             world.until(world.executor.execute("e2", world.cluster.propose_add(), THROTTLED))
         reviewed(str(refused.value))

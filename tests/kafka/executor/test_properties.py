@@ -167,7 +167,7 @@ def test_whatever_happens_limits_hold_throttles_go_and_nothing_is_lost(case: Cas
         trial = Trial(case, run)
         outcome = trial.run_to_end()
         assert read_throttles(trial.kafka) == []
-        assert trial.store.is_empty
+        assert trial.store.is_settled
         trial.check()
         run.advance_by(600)
         state = trial.kafka.catch_up()

@@ -163,8 +163,8 @@ async def _serve(
     async with (
         connect(bootstrap, command_config) as admin,
         open_source(admin, prometheus=prometheus, queries=queries, remembers_offsets=True) as source,
-        open_executor(admin, directory / RECORD_DIRECTORY) as executor,
         open_journal(directory) as journal,
+        open_executor(admin, directory / RECORD_DIRECTORY, journal) as executor,
     ):
 
         async def read() -> ClusterDescription:
@@ -186,7 +186,7 @@ async def _serve(
         )
         server = CruiseControlServer(dependencies, entropy=SystemEntropy(), authentication=authentication)
         async with server:
-            server.resume_execution()
+            server.resume_execution(await executor.find_unfinished())
             cleaning = asyncio.create_task(executor.keep_clean())
             url = f"{'http' if tls is None else 'https'}://{address}/kafkacruisecontrol/"
             typer.echo(f"serving Cruise Control's API on {url}; Ctrl-C stops it", err=True)

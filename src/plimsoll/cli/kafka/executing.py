@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from plimsoll.journal.ports import Journal
     from plimsoll.journal.sqlite import SqliteJournal
     from plimsoll.kafka.brokers.ports import KafkaAdmin
     from plimsoll.kafka.executor.executor import Executor
@@ -21,7 +22,7 @@ _LONGEST_REASON: Final = 1_000
 
 
 @asynccontextmanager
-async def open_executor(admin: KafkaAdmin, directory: Path) -> AsyncIterator[Executor]:
+async def open_executor(admin: KafkaAdmin, directory: Path, journal: Journal) -> AsyncIterator[Executor]:
     """An executor whose record is in `directory`. Another process with the same directory is refused."""
     from plimsoll.kafka.executor.executor import Executor
     from plimsoll.kafka.executor.record_stores import FileExecutionStore
@@ -32,7 +33,7 @@ async def open_executor(admin: KafkaAdmin, directory: Path) -> AsyncIterator[Exe
 
     store = FileExecutionStore(directory)
     try:
-        yield Executor(admin, RealClock(), store, read_guard=read_guard)
+        yield Executor(admin, RealClock(), store, read_guard=read_guard, journal=journal)
     finally:
         store.close()
 

@@ -25,8 +25,9 @@ from plimsoll.cli.shared.output import Output, echo_parts, echo_value
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.executor.errors import ExecutionRefused
-from plimsoll.kafka.executor.journaling import conclude_earlier, record_dry_run, record_execution
+from plimsoll.kafka.executor.journaling import record_dry_run, record_execution
 from plimsoll.kafka.model.cluster import build_model
+from plimsoll.kafka.model.executions import ExecutionRequest
 from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
 from plimsoll.kafka.model.settings import AnalyzerSettings
 from plimsoll.kafka.planning.optimizer import optimize
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _REPORT_S: Final = 5.0
+_REQUEST: Final = ExecutionRequest(reason="plimsoll kafka rebalance")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,17 +79,17 @@ class RebalanceRun:
                 return None, describe_kept(result)
             plan = build_plan(result, at=RealClock().now())
 
-            async def confirm_and_execute() -> ExecutionOutcome:
+            async def confirm_and_execute(recorded: ExecutionRequest) -> ExecutionOutcome:
                 is_confirmed = options.is_confirmed
                 if asks and _needs_confirmation(result, options):
                     is_confirmed = _confirm()
                 confirmed = msgspec.structs.replace(options, is_confirmed=is_confirmed)
                 execution_id = SystemEntropy().generate_uid()
-                async with open_executor(admin, self.directory / RECORD_DIRECTORY) as executor:
-                    executing = executor.execute(execution_id, result.proposals, confirmed, reason="plimsoll rebalance")
+                async with open_executor(admin, self.directory / RECORD_DIRECTORY, journal) as executor:
+                    executing = executor.execute(execution_id, result.proposals, confirmed, request=recorded)
                     return await _watch(executor, executing)
 
-            outcome = await record_execution(journal, plan, confirm_and_execute)
+            outcome = await record_execution(journal, plan, _REQUEST, confirm_and_execute)
             return outcome, describe_kept(result)
 
     async def finish_earlier(self, *, stops: bool) -> ExecutionOutcome | None:
@@ -95,11 +97,9 @@ class RebalanceRun:
         async with (
             open_journal(self.directory) as journal,
             connect(self.bootstrap, self.command_config) as admin,
-            open_executor(admin, self.directory / RECORD_DIRECTORY) as executor,
+            open_executor(admin, self.directory / RECORD_DIRECTORY, journal) as executor,
         ):
             outcome = await _watch(executor, executor.stop() if stops else executor.resume())
-            if outcome is not None:
-                await conclude_earlier(journal, outcome)
         if outcome is None:
             typer.echo("there is nothing to finish: no execution is recorded", err=True)
         return outcome

@@ -80,7 +80,7 @@ class Engine:
         clock = dependencies.clock
         self._source = LiveClusterSource(admin, clock, sampler=OffsetSampler())
         self._capacities: dict[int, BrokerCapacity] = {}
-        self._executor = Executor(admin, clock, store, read_guard=read_guard)
+        self._executor = Executor(admin, clock, store, read_guard=read_guard, journal=journal)
         self._server = CruiseControlServer(
             Dependencies(
                 describe=self._describe,

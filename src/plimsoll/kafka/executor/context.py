@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from plimsoll.kafka.executor import reasons
 from plimsoll.kafka.executor.observing import ClusterObserver
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from plimsoll.operator.pause import ActionGuard
 
     ReadGuard = Callable[[], Awaitable[ActionGuard]]
+
+
+RECENTLY_REMOVED_S: Final = 14 * 86_400.0
+"""How long a broker counts as recently removed, as Cruise Control has it."""
 
 
 class ExecutionContext:
@@ -53,6 +57,8 @@ class ExecutionContext:
         self.throttles.replicas = set(state.throttled_replicas)
         self.throttles.rates = set(state.rates)
         self.started_bytes = read_started_bytes(state)
+        self.removed_brokers = dict(state.removed_brokers)
+        """When brokers were emptied lately, in unix seconds."""
         self.held: tuple[Reason, ...] = ()
         """What waits or goes slowly, by the last check."""
         self._held_now: dict[str, Reason] = {}
@@ -79,15 +85,19 @@ class ExecutionContext:
             throttled_replicas=tuple(sorted(self.throttles.replicas)),
             rates=tuple(sorted(self.throttles.rates)),
             started_bytes=tuple((int(at.timestamp()), count) for at, count in self.started_bytes.started),
+            removed_brokers=tuple(sorted(self.removed_brokers.items())),
         )
 
     async def save(self) -> None:
         await self._store.write_state(self.describe_state())
 
-    async def finish_record(self) -> None:
-        """The execution has ended. Rates of brokers that are down, and the bytes of the last hour, stay."""
-        state = self.describe_state(is_finished=True)
-        await self._store.write_state(state)
+    async def finish_record(self, *, is_completed: bool) -> None:
+        """The execution has ended. Rates of brokers that are down, recent bytes and recent removals stay."""
+        now_s = int(self.clock.now().timestamp())
+        if is_completed:
+            self.removed_brokers |= dict.fromkeys(self.plan.request.removed_brokers, now_s)
+        self.removed_brokers = select_recent(self.removed_brokers, now_s)
+        await self._store.write_state(self.describe_state(is_finished=True))
 
     def wake(self) -> None:
         self._wake.set()
@@ -117,6 +127,11 @@ class ExecutionContext:
         limit = self.options.max_bytes_per_hour
         if limit is not None:
             self.hold(reasons.explain_bytes_per_hour(limit, self.started_bytes.count_last_hour(self.clock.now())))
+
+
+def select_recent(removed: dict[int, int], now_s: float) -> dict[int, int]:
+    """The brokers that still count as recently removed."""
+    return {broker: at_s for broker, at_s in removed.items() if now_s - at_s < RECENTLY_REMOVED_S}
 
 
 def read_started_bytes(state: RecordedState) -> ActionTimes:

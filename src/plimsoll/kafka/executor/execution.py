@@ -11,6 +11,7 @@ from plimsoll.core.formatting import format_count
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
 from plimsoll.kafka.executor import reasons
+from plimsoll.kafka.executor.journaling import conclude_entry
 from plimsoll.kafka.executor.phases.leader_moves import LeaderMoves
 from plimsoll.kafka.executor.phases.log_dir_moves import LogDirMoves
 from plimsoll.kafka.executor.phases.replica_moves import ReplicaMoves
@@ -24,6 +25,7 @@ from plimsoll.kafka.model.executions import (
 )
 
 if TYPE_CHECKING:
+    from plimsoll.journal.ports import Journal
     from plimsoll.kafka.executor.context import ExecutionContext
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -36,8 +38,9 @@ LISTED_TASKS: Final = 1_000
 class Execution:
     """Runs the phases, one check after the other. Errors of brokers are waited out; a refusal ends it."""
 
-    def __init__(self, context: ExecutionContext) -> None:
+    def __init__(self, context: ExecutionContext, journal: Journal | None = None) -> None:
         self.context = context
+        self._journal = journal
         self.state = ExecutorState.STARTING_EXECUTION
         self._phases = (
             (ExecutorState.INTER_BROKER_REPLICA_MOVEMENT, ReplicaMoves(context)),
@@ -59,9 +62,14 @@ class Execution:
             reason = Reason(
                 code="Refused", message=f"the brokers refused a request: {error}", facts={"error": error.code}
             )
-            return self._build_outcome(ExecutionEnd.FAILED, reason)
-        await context.finish_record()
-        return self._conclude()
+            outcome = self._build_outcome(ExecutionEnd.FAILED, reason)
+            await conclude_entry(self._journal, context.plan.request, outcome)
+            return outcome
+        outcome = self._conclude()
+        # The journal first: a process that ends in between leaves the record, and the next one concludes the entry.
+        await conclude_entry(self._journal, context.plan.request, outcome)
+        await context.finish_record(is_completed=outcome.end is ExecutionEnd.COMPLETED)
+        return outcome
 
     async def _run_phase(self, phase: ReplicaMoves | LogDirMoves | LeaderMoves) -> None:
         while True:
@@ -169,7 +177,6 @@ class Execution:
         return ExecutionProgress(
             state=ExecutorState.STOPPING_EXECUTION if context.is_stopping else self.state,
             execution_id=context.plan.execution_id,
-            reason=context.plan.reason,
             inter_broker=tasks.inter_broker.count(),
             intra_broker=tasks.intra_broker.count(),
             leaders=tasks.leaders.count(),

@@ -15,24 +15,25 @@ from plimsoll.core.errors import InvalidInput, PlimsollError
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.brokers.ports import KafkaUnavailable
 from plimsoll.kafka.executor import reasons
-from plimsoll.kafka.executor.context import ExecutionContext
+from plimsoll.kafka.executor.context import ExecutionContext, select_recent
 from plimsoll.kafka.executor.errors import ExecutionRefused, RecordUnusable
 from plimsoll.kafka.executor.execution import Execution
 from plimsoll.kafka.executor.options import check_options
 from plimsoll.kafka.executor.phases.replica_moves import list_under_replicated
 from plimsoll.kafka.executor.record import RecordedPlan, RecordedState
 from plimsoll.kafka.executor.throttles import NO_THROTTLES
-from plimsoll.kafka.model.executions import ExecutionProgress, ExecutorState
+from plimsoll.kafka.model.executions import NO_REQUEST, ExecutionProgress, ExecutorState
 from plimsoll.operator.pause import ActionGuard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plimsoll.core.clock import Clock
+    from plimsoll.journal.ports import Journal
     from plimsoll.kafka.brokers.ports import KafkaAdmin
     from plimsoll.kafka.executor.context import ReadGuard
     from plimsoll.kafka.executor.record import ExecutionRecord, ExecutionStore
-    from plimsoll.kafka.model.executions import ExecutionOptions, ExecutionOutcome
+    from plimsoll.kafka.model.executions import ExecutionOptions, ExecutionOutcome, ExecutionRequest
     from plimsoll.kafka.model.proposals import Proposal
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -48,15 +49,27 @@ async def _allow_all() -> ActionGuard:
 
 
 class Executor:
-    """Moves replicas of one cluster. `read_guard` gives pause and dry run, before anything new is sent."""
+    """Moves replicas of one cluster. `read_guard` gives pause and dry run, before anything new is sent.
+
+    `journal` has the entries of executions, which it concludes, also those that an earlier process began.
+    """
 
     def __init__(
-        self, admin: KafkaAdmin, clock: Clock, record: ExecutionStore, *, read_guard: ReadGuard = _allow_all
+        self,
+        admin: KafkaAdmin,
+        clock: Clock,
+        record: ExecutionStore,
+        *,
+        read_guard: ReadGuard = _allow_all,
+        journal: Journal | None = None,
     ) -> None:
         self._admin = admin
         self._clock = clock
         self._store = record
         self._read_guard = read_guard
+        self._journal = journal
+        self._removed: dict[int, int] | None = None
+        """Brokers that were removed lately; None: the record was not read yet."""
         self._lock = asyncio.Lock()
         """Held while an execution runs, and while left throttles are removed."""
         self._starting_id = ""
@@ -70,7 +83,12 @@ class Executor:
     # ---- running
 
     async def execute(
-        self, execution_id: str, proposals: Sequence[Proposal], options: ExecutionOptions, *, reason: str = ""
+        self,
+        execution_id: str,
+        proposals: Sequence[Proposal],
+        options: ExecutionOptions,
+        *,
+        request: ExecutionRequest = NO_REQUEST,
     ) -> ExecutionOutcome:
         """Move what the proposals say. Raises `ExecutionRefused` before anything is sent."""
         options = check_options(options)
@@ -82,12 +100,12 @@ class Executor:
             raise ExecutionRefused(_explain_running(running_id))
         self._starting_id = execution_id
         try:
-            return await self._execute(execution_id, proposals, options, reason)
+            return await self._execute(execution_id, proposals, options, request)
         finally:
             self._starting_id = ""
 
     async def _execute(
-        self, execution_id: str, proposals: Sequence[Proposal], options: ExecutionOptions, reason: str
+        self, execution_id: str, proposals: Sequence[Proposal], options: ExecutionOptions, request: ExecutionRequest
     ) -> ExecutionOutcome:
         async with self._lock:
             left = await self._prepare(proposals, options)
@@ -97,7 +115,7 @@ class Executor:
                 cluster_id=nodes.cluster_id,
                 proposals=tuple(proposals),
                 started_at=self._clock.now().isoformat(),
-                reason=reason,
+                request=request,
             )
             state = RecordedState(
                 execution_id=execution_id,
@@ -105,6 +123,7 @@ class Executor:
                 throttled_replicas=left.throttled_replicas,
                 rates=left.rates,
                 started_bytes=left.started_bytes,
+                removed_brokers=left.removed_brokers,
             )
             context = self._build_context(plan, state)
             if options.require_in_sync:
@@ -122,12 +141,19 @@ class Executor:
                 return None
             return await self._run(await self._restore(record))
 
-    async def find_unfinished(self) -> str:
-        """The id of an execution that is recorded and does not run; empty: there is none."""
+    async def find_unfinished(self) -> RecordedPlan | None:
+        """The plan of an execution that is recorded and does not run; None: there is none."""
         if self._execution is not None or self._starting_id:
-            return ""
+            return None
         record = await self._store.read()
-        return "" if record is None or record.plan is None else record.plan.execution_id
+        return None if record is None else record.plan
+
+    async def list_removed_brokers(self) -> list[int]:
+        """The brokers that executions have emptied lately."""
+        if self._removed is None:
+            record = await self._store.read()
+            self._removed = {} if record is None else dict(record.state.removed_brokers)
+        return sorted(select_recent(self._removed, self._clock.now().timestamp()))
 
     async def stop(self, *, cancel_foreign: bool = False) -> ExecutionOutcome | None:
         """Cancel what is under way, wait until it is rolled back, and give the outcome.
@@ -225,7 +251,7 @@ class Executor:
         return self._build_context(record.plan, record.state)
 
     async def _run(self, context: ExecutionContext) -> ExecutionOutcome:
-        self._execution = execution = Execution(context)
+        self._execution = execution = Execution(context, self._journal)
         self._ended.clear()
         self._last_outcome = None
         try:
@@ -233,6 +259,7 @@ class Executor:
             return self._last_outcome
         finally:
             self._execution = None
+            self._removed = context.removed_brokers
             self._may_have_left.set()
             self._ended.set()
 

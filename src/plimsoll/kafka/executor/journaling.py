@@ -1,14 +1,20 @@
-"""An execution in the journal: its plan before it begins, and what came of it, however it ends."""
+"""An execution in the journal: its plan before it begins, and what came of it, however it ends.
+
+The executor concludes the entry of an execution that has begun. So it is concluded once the execution has ended, also
+if a later process goes on with it or stops it.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import structlog
+from msgspec.structs import replace
+
 from plimsoll.core.errors import InvalidInput, PlimsollError
 from plimsoll.core.plans import Outcome, Reason, Result
-from plimsoll.journal.entries import Query
 from plimsoll.kafka.executor.errors import ExecutionRefused
-from plimsoll.kafka.reporting.journal_plans import REASSIGN, SUBSYSTEM, build_outcomes
+from plimsoll.kafka.reporting.journal_plans import build_outcomes
 from plimsoll.operator.pause import ActionGuard
 
 if TYPE_CHECKING:
@@ -16,28 +22,32 @@ if TYPE_CHECKING:
 
     from plimsoll.core.plans import Plan
     from plimsoll.journal.ports import Journal
-    from plimsoll.kafka.model.executions import ExecutionOutcome
+    from plimsoll.kafka.model.executions import ExecutionOutcome, ExecutionRequest
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 async def record_execution(
-    journal: Journal | None, plan: Plan, execute: Callable[[], Awaitable[ExecutionOutcome]]
+    journal: Journal | None,
+    plan: Plan,
+    request: ExecutionRequest,
+    execute: Callable[[ExecutionRequest], Awaitable[ExecutionOutcome]],
 ) -> ExecutionOutcome:
-    """Store the plan, execute it, and store its outcome, also if it was declined or refused, or failed.
+    """Store the plan and execute it; store why, if it was declined or refused, or failed.
 
-    The entry of an execution whose process ends stays open: a later process goes on with it.
+    `execute` gets the request with the entry, for the record of the execution. The entry of an execution whose process
+    ends stays open: a later process goes on with it.
     """
     if journal is None:
-        return await execute()
+        return await execute(request)
     entry = await journal.append(plan)
     try:
-        outcome = await execute()
+        return await execute(replace(request, journal_entry=entry.number, planned_at=plan.at.isoformat()))
     except PlimsollError as error:
         result, reason = _explain(error)
         outcomes = tuple(Outcome(action=action, result=result, reason=reason) for action in plan.actions)
         await journal.conclude(entry.number, outcomes)
         raise
-    await journal.conclude(entry.number, build_outcomes(plan, outcome))
-    return outcome
 
 
 async def record_dry_run(journal: Journal, plan: Plan) -> None:
@@ -47,15 +57,16 @@ async def record_dry_run(journal: Journal, plan: Plan) -> None:
     await journal.append(plan, held_back)
 
 
-async def conclude_earlier(journal: Journal, outcome: ExecutionOutcome) -> None:
-    """Store the outcome of an execution that an earlier process began: its entry is the newest open one.
-
-    The journal must be of one cluster, whose executions run one at a time.
-    """
-    for entry in await journal.list_entries(Query(subsystem=SUBSYSTEM, limit=None)):
-        if not entry.outcomes and any(action.verb == REASSIGN for action in entry.plan.actions):
+async def conclude_entry(journal: Journal | None, request: ExecutionRequest, outcome: ExecutionOutcome) -> None:
+    """Store the outcome of an execution in its entry. A journal that cannot be written does not hold it up."""
+    if journal is None or not request.journal_entry:
+        return
+    try:
+        entry = await journal.get_entry(request.journal_entry)
+        if entry is not None and entry.at.isoformat() == request.planned_at:
             await journal.conclude(entry.number, build_outcomes(entry.plan, outcome))
-            return
+    except PlimsollError as error:
+        log.warning("execution.not_journaled", id=outcome.execution_id, problem=str(error))
 
 
 def _explain(error: PlimsollError) -> tuple[Result, Reason]:

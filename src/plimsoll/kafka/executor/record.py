@@ -15,7 +15,7 @@ import msgspec
 from plimsoll.core.values import Value
 from plimsoll.kafka.executor.errors import RecordUnusable
 from plimsoll.kafka.model.description import TopicPartition  # noqa: TC001 - msgspec reads annotations at run time
-from plimsoll.kafka.model.executions import ExecutionOptions
+from plimsoll.kafka.model.executions import NO_REQUEST, ExecutionOptions, ExecutionRequest
 from plimsoll.kafka.model.proposals import Proposal  # noqa: TC001 - msgspec reads annotations at run time
 
 FORMAT: Final = "plimsoll.dev/kafka-execution/v1"
@@ -44,7 +44,7 @@ class RecordedPlan(Value):
     cluster_id: str
     proposals: tuple[Proposal, ...]
     started_at: str
-    reason: str = ""
+    request: ExecutionRequest = NO_REQUEST
 
 
 class RecordedState(Value):
@@ -59,10 +59,17 @@ class RecordedState(Value):
     rates: tuple[ThrottleRate, ...] = ()
     started_bytes: tuple[tuple[int, int], ...] = ()
     """Bytes that began to move in the last hour: (unix seconds, bytes), the oldest first."""
+    removed_brokers: tuple[tuple[int, int], ...] = ()
+    """Brokers that executions have emptied lately: (broker, unix seconds)."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing of an execution is left: neither itself, nor a throttle, nor bytes that count."""
+        return not (self.execution_id or self.throttled_replicas or self.rates or self.started_bytes)
 
     @property
     def is_empty(self) -> bool:
-        return not (self.execution_id or self.throttled_replicas or self.rates or self.started_bytes)
+        return self.is_settled and not self.removed_brokers
 
 
 class ExecutionRecord(Value):

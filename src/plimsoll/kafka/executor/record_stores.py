@@ -43,9 +43,9 @@ class MemoryExecutionStore:
         self.writes = 0
 
     @property
-    def is_empty(self) -> bool:
+    def is_settled(self) -> bool:
         """A plan without a state was never begun."""
-        return self._state is None
+        return self._state is None or decode_state(self._state, source="the state in memory").is_settled
 
     async def read(self) -> ExecutionRecord | None:
         if self._state is None:

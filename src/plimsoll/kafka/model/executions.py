@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from plimsoll.core.plans import Reason  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.core.values import Value
@@ -31,6 +32,26 @@ class ExecutionOptions(Value):
     max_bytes_unconfirmed: int | None = None
     """Refuse to start if more bytes would move and the user has not confirmed it; None: no limit."""
     is_confirmed: bool = False
+
+
+class ExecutionRequest(Value):
+    """Where an execution comes from: the request of a client, and the entry of its plan in the journal."""
+
+    url: str = ""
+    """The method, path and query of the request; empty: the command line."""
+    client: str = ""
+    """The address of the client."""
+    reason: str = ""
+    """What the client gave as the reason."""
+    removed_brokers: tuple[int, ...] = ()
+    """The brokers that the execution empties, if nothing stays on them."""
+    journal_entry: int = 0
+    """The number of its entry; 0: it has none."""
+    planned_at: str = ""
+    """The time of its entry: a journal that was begun anew has another entry with that number."""
+
+
+NO_REQUEST: Final = ExecutionRequest()
 
 
 class ExecutorState(StrEnum):
@@ -92,7 +113,6 @@ class ExecutionProgress(Value):
     state: ExecutorState = ExecutorState.NO_TASK_IN_PROGRESS
     execution_id: str = ""
     """The user task, or the id that the command line made."""
-    reason: str = ""
     inter_broker: MovementCounts = MovementCounts()
     intra_broker: MovementCounts = MovementCounts()
     leaders: MovementCounts = MovementCounts()

@@ -39,7 +39,12 @@ class ClusterJournal:
         return await self._journal.list_entries(query)
 
     async def get_entry(self, number: int) -> Entry | None:
-        return await self._journal.get_entry(number)
+        """The entry with the names that its plan had before it was written."""
+        entry = await self._journal.get_entry(number)
+        if entry is None:
+            return None
+        actions = tuple(replace(action, target=self._shorten(action.target)) for action in entry.plan.actions)
+        return replace(entry, plan=replace(entry.plan, actions=actions))
 
     async def close(self) -> None:
         """The journal is not ours to close."""
@@ -60,3 +65,8 @@ class ClusterJournal:
         if ref.kind not in {"broker", "topic"}:
             return ref
         return Ref(kind=ref.kind, namespace=self._cluster.namespace, name=f"{self._cluster.name}.{ref.name}")
+
+    def _shorten(self, ref: Ref) -> Ref:
+        if ref.kind not in {"broker", "topic"}:
+            return ref
+        return Ref(kind=ref.kind, name=ref.name.removeprefix(f"{self._cluster.name}."))

@@ -10,21 +10,24 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.formatting import choose_form, format_bytes, format_count
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
-from plimsoll.kafka.model.executions import ExecutionEnd
+from plimsoll.kafka.model.executions import TaskType
 from plimsoll.kafka.model.proposals import GoalStatus
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.kafka.model.executions import ExecutionOutcome
+    from plimsoll.kafka.model.executions import ExecutionOutcome, ExecutionTask
     from plimsoll.kafka.model.proposals import OptimizationResult, Proposal, Refusal
 
 SUBSYSTEM: Final = "kafka"
 MAX_TOPICS: Final = 500
 REASSIGN: Final = "reassign"
 RECEIVE: Final = "receive replicas"
-EMPTY: Final = "give replicas"
+GIVE: Final = "give replicas"
 UNREGISTER: Final = "unregister"
+_MORE: Final = " more"
+"""Ends the name of the action that sums up the topics which have none of their own. No topic has a space."""
+_REST: Final = Ref(kind="topic", name="")
 
 
 def build_plan(result: OptimizationResult, *, at: datetime) -> Plan:
@@ -57,19 +60,30 @@ def build_unregistration(broker: int, refusal: Reason | None, *, at: datetime) -
 
 
 def build_outcomes(plan: Plan, outcome: ExecutionOutcome) -> tuple[Outcome, ...]:
-    """The result of each action. A topic fails if one of its partitions was not moved."""
-    failed: dict[str, Reason | None] = {
-        task.proposal.topic: task.reason or outcome.reason for task in outcome.not_completed
-    }
+    """The result of each action. A topic or broker fails if one of its movements was not completed."""
+    targets = {action.target for action in plan.actions}
+    failed: dict[Ref, Reason | None] = {}
+    for task in outcome.not_completed:
+        for ref in _list_targets(task):
+            known = ref if ref in targets or ref.kind != "topic" else _REST
+            failed.setdefault(known, task.reason or outcome.reason)
     outcomes = []
     for action in plan.actions:
-        if action.target.kind == "topic" and action.target.name in failed:
-            outcomes.append(Outcome(action=action, result=Result.FAILED, reason=failed[action.target.name]))
-        elif action.target.kind != "topic" and outcome.end is not ExecutionEnd.COMPLETED:
-            outcomes.append(Outcome(action=action, result=Result.FAILED, reason=outcome.reason))
+        key = _REST if action.target.name.endswith(_MORE) else action.target
+        if key in failed:
+            outcomes.append(Outcome(action=action, result=Result.FAILED, reason=failed[key]))
         else:
             outcomes.append(Outcome(action=action, result=Result.DONE))
     return tuple(outcomes)
+
+
+def _list_targets(task: ExecutionTask) -> list[Ref]:
+    """What a movement is for: its topic and, if replicas change their brokers, those brokers."""
+    proposal = task.proposal
+    brokers: set[int] = set()
+    if task.type is TaskType.INTER_BROKER_REPLICA_ACTION:
+        brokers = {*proposal.added, *proposal.removed}
+    return [Ref(kind="topic", name=proposal.topic), *(Ref(kind="broker", name=str(id_)) for id_ in sorted(brokers))]
 
 
 def _list_topics(result: OptimizationResult) -> list[Action]:
@@ -80,7 +94,7 @@ def _list_topics(result: OptimizationResult) -> list[Action]:
     actions = [_describe_topic(topic, proposals) for topic, proposals in ranked[:MAX_TOPICS]]
     rest = [proposal for _, proposals in ranked[MAX_TOPICS:] for proposal in proposals]
     if rest:
-        actions.append(_describe_topic(f"{len(ranked) - MAX_TOPICS} more", rest))
+        actions.append(_describe_topic(f"{len(ranked) - MAX_TOPICS}{_MORE}", rest))
     return actions
 
 
@@ -91,11 +105,14 @@ def _describe_topic(topic: str, proposals: list[Proposal]) -> Action:
     goals = Counter(proposal.reason for proposal in proposals if proposal.reason)
     unknown = sum(len(proposal.added) for proposal in proposals if not proposal.is_size_known)
     within = sum(len(proposal.log_dir_moves) for proposal in proposals)
-    parts = [describe_moves(moved, size, unknown)] * bool(moved)
-    parts += [
-        format_count(within, "replica changes its log directory", "replicas change their log directories")
-    ] * bool(within)
-    parts += [format_count(leaders, "leader changes", "leaders change")] * bool(leaders)
+    parts = []
+    if moved:
+        parts.append(describe_moves(moved, size, unknown))
+    if within:
+        changes = ("replica changes its log directory", "replicas change their log directories")
+        parts.append(format_count(within, *changes))
+    if leaders:
+        parts.append(format_count(leaders, "leader changes", "leaders change"))
     why = f" for {', '.join(goal for goal, _ in goals.most_common(3))}" if goals else ""
     brokers = sorted({broker for proposal in proposals for broker in (*proposal.added, *proposal.removed)})
     return Action(
@@ -148,7 +165,7 @@ def _list_brokers(result: OptimizationResult) -> list[Action]:
         message += f"gives {given[broker]}, ends with {after[broker]}"
         actions.append(
             Action(
-                verb=RECEIVE if received[broker] else EMPTY,
+                verb=RECEIVE if received[broker] else GIVE,
                 target=Ref(kind="broker", name=str(broker)),
                 reason=Reason(
                     code="Rebalance",

@@ -12,6 +12,7 @@ from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kafka.cruise_control.server.application import CruiseControlServer
 from plimsoll.kafka.cruise_control.server.authentication import Authentication, User
 from plimsoll.kafka.cruise_control.server.context import Dependencies
+from plimsoll.kafka.executor.journaling import conclude_entry
 from plimsoll.kafka.model.description import (
     BrokerCapacity,
     BrokerDescription,
@@ -22,6 +23,7 @@ from plimsoll.kafka.model.description import (
     TopicDescription,
 )
 from plimsoll.kafka.model.executions import (
+    NO_REQUEST,
     ExecutionEnd,
     ExecutionOptions,
     ExecutionOutcome,
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.errors import PlimsollError
+    from plimsoll.kafka.executor.record import RecordedPlan
+    from plimsoll.kafka.model.executions import ExecutionRequest
     from plimsoll.kafka.model.proposals import Proposal
 
 CRUISE_CONTROL_GOALS = (
@@ -114,6 +118,7 @@ def _describe_topic(
 class SteeredExecutor:
     """Executes nothing. An execution lasts until a test finishes it."""
 
+    journal: MemoryJournal
     current: ExecutionProgress = field(default_factory=ExecutionProgress)
     executions: list[tuple[str, tuple[Proposal, ...], ExecutionOptions]] = field(default_factory=list)
     stops: list[bool] = field(default_factory=list)
@@ -123,18 +128,25 @@ class SteeredExecutor:
     _outcome: ExecutionEnd = ExecutionEnd.COMPLETED
 
     async def execute(
-        self, execution_id: str, proposals: tuple[Proposal, ...], options: ExecutionOptions, *, reason: str = ""
+        self,
+        execution_id: str,
+        proposals: tuple[Proposal, ...],
+        options: ExecutionOptions,
+        *,
+        request: ExecutionRequest = NO_REQUEST,
     ) -> ExecutionOutcome:
         if self.refusal is not None:
             raise self.refusal
         self.executions.append((execution_id, proposals, options))
         self.current = ExecutionProgress(
-            state=ExecutorState.INTER_BROKER_REPLICA_MOVEMENT, execution_id=execution_id, reason=reason, options=options
+            state=ExecutorState.INTER_BROKER_REPLICA_MOVEMENT, execution_id=execution_id, options=options
         )
         self._end.clear()
         await self._end.wait()
         self.current = ExecutionProgress()
-        return ExecutionOutcome(execution_id=execution_id, end=self._outcome, completed=len(proposals))
+        outcome = ExecutionOutcome(execution_id=execution_id, end=self._outcome, completed=len(proposals))
+        await conclude_entry(self.journal, request, outcome)
+        return outcome
 
     def finish(self, end: ExecutionEnd = ExecutionEnd.COMPLETED) -> None:
         self._outcome = end
@@ -143,8 +155,11 @@ class SteeredExecutor:
     def get_progress(self) -> ExecutionProgress:
         return self.current
 
-    async def find_unfinished(self) -> str:
-        return ""
+    async def find_unfinished(self) -> RecordedPlan | None:
+        return None
+
+    async def list_removed_brokers(self) -> list[int]:
+        return []
 
     async def resume(self) -> ExecutionOutcome | None:
         return None
@@ -208,8 +223,8 @@ async def start_server(
     users: tuple[User, ...] = (),
     max_block_time_s: float = 10.0,
 ) -> AsyncIterator[Bench]:
-    executor = SteeredExecutor()
     journal = MemoryJournal()
+    executor = SteeredExecutor(journal)
 
     async def run_inline(work: Callable[[], Any]) -> Any:
         return work()

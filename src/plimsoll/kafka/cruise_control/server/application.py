@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from plimsoll.core.entropy import Entropy
+    from plimsoll.kafka.executor.record import RecordedPlan
     from plimsoll.kafka.model.settings import AnalyzerSettings
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -45,6 +46,7 @@ METRICS_PATH: Final = "/metrics"
 MAX_BLOCK_TIME_S: Final = 10.0
 CRUISE_CONTROL_VERSION: Final = "2.5.147"
 """The version whose API this is. Clients compare it as a dotted number."""
+_RESTORED: Final = "The execution of this task began before the server was started, which no longer has its answer."
 _COOKIE: Final = "JSESSIONID"
 _TASK_HEADER: Final = "user-task-id"
 _JSON: Final = "application/json;charset=utf-8"
@@ -88,12 +90,12 @@ class CruiseControlServer:
         if work:
             await asyncio.wait(work)
 
-    def resume_execution(self, unfinished: str = "") -> None:
+    def resume_execution(self, unfinished: RecordedPlan | None) -> None:
         """Go on with an execution that an earlier process has not finished, while requests are served.
 
-        `unfinished`: its id, where it is known. Then the first request finds its task.
+        `unfinished`: its plan, where it is known. Then the first request finds its task.
         """
-        task = self._rebalances.restore(unfinished) if unfinished else None
+        task = None if unfinished is None else self._rebalances.restore(unfinished)
         self._spawn(self._rebalances.resume(task))
 
     def change_settings(self, settings: AnalyzerSettings) -> None:
@@ -151,6 +153,9 @@ class CruiseControlServer:
         if task.answer is not None:
             body = task.answer.body if is_json else task.answer.text.encode()
             return _build_response(body, task.answer.status, headers=headers, is_json=is_json)
+        if task.is_answered.is_set():
+            body = msgspec.json.encode({"message": _RESTORED, "version": VERSION}) if is_json else _RESTORED.encode()
+            return _build_response(body, HTTPStatus.OK, headers=headers, is_json=is_json)
         progress = state_bodies.build_progress(task, now_s=self._clock.monotonic_s())
         body = msgspec.json.encode(progress) if is_json else text.render_progress(progress).encode()
         return _build_response(body, HTTPStatus.ACCEPTED, headers=headers, is_json=is_json)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from plimsoll.kafka.cruise_control.server.tasks import Step
+from plimsoll.kafka.cruise_control.server.tasks import Step, describe_reason, read_reason
 from plimsoll.kafka.model.cluster import build_model
-from plimsoll.kafka.model.executions import ExecutionOptions
+from plimsoll.kafka.model.executions import NO_REQUEST, ExecutionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.journal.ports import Journal
     from plimsoll.kafka.cruise_control.server.tasks import UserTask
+    from plimsoll.kafka.executor.record import RecordedPlan
     from plimsoll.kafka.model.cluster import ClusterModel
     from plimsoll.kafka.model.description import ClusterDescription
-    from plimsoll.kafka.model.executions import ExecutionOutcome, ExecutionProgress
+    from plimsoll.kafka.model.executions import ExecutionOutcome, ExecutionProgress, ExecutionRequest
     from plimsoll.kafka.model.proposals import Proposal
     from plimsoll.kafka.model.settings import AnalyzerSettings
     from plimsoll.kafka.reporting.metrics import KafkaMetrics
@@ -31,12 +32,19 @@ class ProposalExecutor(Protocol):
     """Executes proposals; one execution at a time."""
 
     async def execute(
-        self, execution_id: str, proposals: tuple[Proposal, ...], options: ExecutionOptions, *, reason: str = ""
+        self,
+        execution_id: str,
+        proposals: tuple[Proposal, ...],
+        options: ExecutionOptions,
+        *,
+        request: ExecutionRequest = NO_REQUEST,
     ) -> ExecutionOutcome: ...
 
     def get_progress(self) -> ExecutionProgress: ...
 
-    async def find_unfinished(self) -> str: ...
+    async def find_unfinished(self) -> RecordedPlan | None: ...
+
+    async def list_removed_brokers(self) -> list[int]: ...
 
     async def resume(self) -> ExecutionOutcome | None: ...
 
@@ -79,6 +87,10 @@ class ServerContext:
     def step(self, task: UserTask, name: str, description: str) -> None:
         """Name what a task does, for its clients."""
         task.steps.append(Step(name=name, description=description, at_s=self.dependencies.clock.monotonic_s()))
+
+    def describe_reason(self, task: UserTask) -> str:
+        """Why a client wants something, as Cruise Control writes it."""
+        return describe_reason(read_reason(task), task.client, self.dependencies.clock.now())
 
     def read_clock_s(self) -> float:
         return self.dependencies.clock.now().timestamp()

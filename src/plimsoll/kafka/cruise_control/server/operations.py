@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import structlog
 
-from plimsoll.core.errors import InvalidInput, NotEnoughData, PlimsollError, Unreachable
+from plimsoll.core.errors import NotEnoughData, PlimsollError, Unreachable
 from plimsoll.kafka.cruise_control.server import bodies, state_bodies, text
 from plimsoll.kafka.cruise_control.server.endpoints import Role
 from plimsoll.kafka.cruise_control.server.errors import (
@@ -88,7 +88,7 @@ class Operations:
         except (Unreachable, NotEnoughData) as error:
             failed = OperationFailed(f"{WRAPPED}: {TIMEOUT}: {error}")
             self._finish_with_error(task, f"Error processing {where} due to: '{failed.message}'.", failed)
-        except (InvalidInput, PlimsollError) as error:
+        except PlimsollError as error:
             failed = OperationFailed(f"{WRAPPED}: {error}")
             self._finish_with_error(task, f"Error processing {where} due to: '{failed.message}'.", failed)
 
@@ -176,7 +176,7 @@ class Operations:
             body["ExecutorState"] = state_bodies.build_executor_state(
                 self.rebalances.get_progress(),
                 triggered_by=self.rebalances.triggered_by,
-                recently_removed=self.rebalances.list_removed(),
+                recently_removed=await self.rebalances.list_removed(),
                 verbose=verbose,
             )
         if "ANALYZER" in names:
@@ -220,17 +220,12 @@ class Operations:
     # ---- sampling
 
     async def _pause_sampling(self, task: UserTask, _user: User) -> tuple[dict[str, Any], str]:
-        self._pause = _Pause(is_paused=True, reason=self._describe_reason(task))
+        self._pause = _Pause(is_paused=True, reason=self.context.describe_reason(task))
         return _build_message("Metric sampling paused.")
 
     async def _resume_sampling(self, task: UserTask, _user: User) -> tuple[dict[str, Any], str]:
-        self._pause = _Pause(is_paused=False, reason=self._describe_reason(task))
+        self._pause = _Pause(is_paused=False, reason=self.context.describe_reason(task))
         return _build_message("Metric sampling resumed.")
-
-    def _describe_reason(self, task: UserTask) -> str:
-        date = self.context.dependencies.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        reason = task.parameters.get("reason", default="") or "No reason provided"
-        return f"{reason} (Client: {task.client}, Date: {date})"
 
 
 def _match_topics(model: ClusterModel, pattern: str) -> Flags:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 import structlog
@@ -11,34 +12,36 @@ import structlog
 from plimsoll.core.errors import PlimsollError, Unreachable
 from plimsoll.kafka.cruise_control.server import bodies, text
 from plimsoll.kafka.cruise_control.server.endpoints import ENDPOINTS
-from plimsoll.kafka.cruise_control.server.errors import ILLEGAL_STATE, OperationFailed
-from plimsoll.kafka.cruise_control.server.parameters import Parameters
-from plimsoll.kafka.cruise_control.server.tasks import build_answer
-from plimsoll.kafka.executor.journaling import record_execution
-from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, ExecutorState
+from plimsoll.kafka.cruise_control.server.errors import ILLEGAL_STATE, OperationFailed, RequestRefused
+from plimsoll.kafka.cruise_control.server.parameters import Parameters, parse_parameters
+from plimsoll.kafka.cruise_control.server.tasks import build_answer, describe_reason, read_reason
+from plimsoll.kafka.executor.journaling import record_dry_run, record_execution
+from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, ExecutionRequest, ExecutorState
 from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
 from plimsoll.kafka.model.requests import Mode, RebalanceRequest
 from plimsoll.kafka.planning.goal_list import resolve_goals
 from plimsoll.kafka.planning.optimizer import optimize
 from plimsoll.kafka.planning.refusals import write_cruise_control_error
 from plimsoll.kafka.planning.scope import NO_BROKER_ANSWERED
-from plimsoll.kafka.reporting.journal_plans import build_plan
+from plimsoll.kafka.reporting.journal_plans import build_plan, build_refused_plan
 
 if TYPE_CHECKING:
+    from plimsoll.core.plans import Plan
     from plimsoll.kafka.cruise_control.server.context import ServerContext
+    from plimsoll.kafka.cruise_control.server.endpoints import Endpoint
     from plimsoll.kafka.cruise_control.server.tasks import UserTask, UserTasks
+    from plimsoll.kafka.executor.record import RecordedPlan
     from plimsoll.kafka.model.cluster import ClusterModel
     from plimsoll.kafka.model.executions import ExecutionProgress
-    from plimsoll.kafka.model.settings import AnalyzerSettings
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _PROPOSALS_KEPT_S: Final = 900.0
-_RECENTLY_REMOVED_S: Final = 14 * 86_400.0
 _AGAIN_S: Final = 10.0
 """How often an execution that cannot be resumed or stopped is tried again."""
 _STOPPED_S: Final = 1.0
 """How often a task looks whether the execution that it stops has ended and is in the journal."""
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 MODES: Final = {
     "REBALANCE": Mode.FULL,
     "PROPOSALS": Mode.FULL,
@@ -59,7 +62,8 @@ class Rebalances:
     triggered_by: str = ""
     """The reason, client and date of the last execution."""
     _executing: UserTask | None = None
-    _removed: dict[int, float] = field(default_factory=dict)
+    _journaled: Plan | None = None
+    """The last plan in the journal that was not executed, without its time."""
     _cached: tuple[float, tuple[object, ...], OptimizationResult] | None = None
 
     @property
@@ -71,8 +75,10 @@ class Rebalances:
         """Answer with a plan; execute it if the request says so."""
         parameters = task.parameters
         executes = task.endpoint.defaults_to_dry_run and not parameters.get("dryrun", default=True)
-        request = self._build_request(task)
-        _check_request(request, self.context.dependencies.settings)
+        request = await self._build_request(task)
+        goals = resolve_goals(request, self.context.dependencies.settings)
+        if isinstance(goals, Refusal):  # before the cluster is read
+            await self._refuse(task, goals)
         if executes:
             await self._reserve(task)
         result = await self._find_plan(task, request)
@@ -82,6 +88,8 @@ class Rebalances:
         answer = build_answer(body, text.render_optimization(body, load_after=heading))
         if not executes or not result.proposals:
             self.release(task)
+            if result.proposals and task.endpoint.defaults_to_dry_run:
+                await self._record(build_plan(result, at=self.context.dependencies.clock.now()), is_dry_run=True)
             task.finish(answer, at_s=self.context.read_clock_s(), is_executing=False)
             return
         task.finish(answer, at_s=self.context.read_clock_s(), is_executing=True)
@@ -104,18 +112,37 @@ class Rebalances:
         if isinstance(result, Refusal):
             if result.reason.code == NO_BROKER_ANSWERED:
                 raise Unreachable(str(result.reason))
-            raise OperationFailed(write_cruise_control_error(result))
+            await self._refuse(task, result)
         if self.context.dependencies.metrics is not None:
             self.context.dependencies.metrics.record_plan(result)
         if is_default:
             self._cached = (self.context.read_clock_s(), identity, result)
         return result
 
-    def _build_request(self, task: UserTask) -> RebalanceRequest:
+    async def _refuse(self, task: UserTask, refusal: Refusal) -> NoReturn:
+        """End a task whose plan is refused. GET proposals is asked all the time, and changes nothing."""
+        if task.endpoint.defaults_to_dry_run:
+            plan = build_refused_plan(refusal, at=self.context.dependencies.clock.now())
+            await self._record(plan, is_dry_run=False)
+        raise OperationFailed(write_cruise_control_error(refusal))
+
+    async def _record(self, plan: Plan, *, is_dry_run: bool) -> None:
+        """Store a plan of which nothing is executed, unless it says what the last one said."""
+        journal = self.context.dependencies.journal
+        gist = msgspec.structs.replace(plan, at=_EPOCH)
+        if journal is None or gist == self._journaled:
+            return
+        self._journaled = gist
+        try:
+            await (record_dry_run(journal, plan) if is_dry_run else journal.append(plan))
+        except PlimsollError as error:
+            log.warning("cruise_control.not_journaled", problem=str(error))
+
+    async def _build_request(self, task: UserTask) -> RebalanceRequest:
         parameters = task.parameters
         removed: tuple[int, ...] = ()
         if parameters.get("exclude_recently_removed_brokers", default=False):
-            removed = tuple(sorted(self.list_removed()))
+            removed = tuple(await self.list_removed())
         return RebalanceRequest(
             mode=MODES[task.endpoint.name],
             brokers=parameters.get("brokerid", default=()),
@@ -157,9 +184,9 @@ class Rebalances:
 
     async def _execute(self, task: UserTask, request: RebalanceRequest, result: OptimizationResult) -> None:
         options = _build_options(task.parameters, self.context.dependencies.execution)
-        reason = task.parameters.get("reason", default="") or "No reason provided"
-        date = self.context.dependencies.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        self.triggered_by = f"{reason} (Client: {task.client}, Date: {date})"
+        self.triggered_by = self.context.describe_reason(task)
+        removed = request.brokers if request.mode is Mode.REMOVE_BROKERS and not result.kept_on_leaving else ()
+        source = ExecutionRequest(url=task.url, client=task.client, reason=read_reason(task), removed_brokers=removed)
         succeeded = False
         plan = build_plan(result, at=self.context.dependencies.clock.now())
         executor = self.context.dependencies.executor
@@ -167,11 +194,10 @@ class Rebalances:
             outcome = await record_execution(
                 self.context.dependencies.journal,
                 plan,
-                lambda: executor.execute(task.id, result.proposals, options, reason=reason),
+                source,
+                lambda recorded: executor.execute(task.id, result.proposals, options, request=recorded),
             )
             succeeded = outcome.end is ExecutionEnd.COMPLETED and not result.kept_on_leaving
-            if succeeded and request.mode is Mode.REMOVE_BROKERS:
-                self._removed |= dict.fromkeys(request.brokers, self.context.read_clock_s())
         except PlimsollError as error:
             log.warning("cruise_control.execution_failed", task=task.id, problem=str(error))
         finally:
@@ -180,9 +206,14 @@ class Rebalances:
         if not succeeded:
             await self._settle()
 
-    def restore(self, task_id: str) -> UserTask:
-        """The task of an execution that an earlier process has not finished."""
-        return self.tasks.restore(task_id, ENDPOINTS["POST", "rebalance"], Parameters({}))
+    def restore(self, plan: RecordedPlan) -> UserTask:
+        """The task of an execution that an earlier process has not finished, with the request of its client."""
+        request, started_at = plan.request, datetime.fromisoformat(plan.started_at)
+        self.triggered_by = describe_reason(request.reason, request.client, started_at)
+        endpoint, parameters = _read_request(request.url)
+        return self.tasks.restore(
+            plan.execution_id, endpoint, parameters, url=request.url, client=request.client, started_at=started_at
+        )
 
     async def resume(self, task: UserTask | None) -> None:
         """Go on with an execution of an earlier process until it has ended. None: it is not known whether there is one.
@@ -192,8 +223,8 @@ class Rebalances:
         executor = self.context.dependencies.executor
         while True:
             try:
-                if task is None and (task_id := await executor.find_unfinished()):
-                    task = self.restore(task_id)
+                if task is None and (unfinished := await executor.find_unfinished()):
+                    task = self.restore(unfinished)
                 if task is None:
                     await executor.resume()
                     return
@@ -241,10 +272,20 @@ class Rebalances:
             )
         return progress
 
-    def list_removed(self) -> list[int]:
+    async def list_removed(self) -> list[int]:
         """The brokers that were removed lately."""
-        now_s = self.context.read_clock_s()
-        return [broker for broker, at_s in self._removed.items() if now_s - at_s < _RECENTLY_REMOVED_S]
+        return await self.context.dependencies.executor.list_removed_brokers()
+
+
+def _read_request(url: str) -> tuple[Endpoint, Parameters]:
+    """The endpoint and the parameters of a request that an earlier process got."""
+    method, _, rest = url.partition(" ")
+    path, _, query = rest.partition("?")
+    endpoint = ENDPOINTS.get((method, path.rstrip("/").rpartition("/")[2].lower()), ENDPOINTS["POST", "rebalance"])
+    try:
+        return endpoint, parse_parameters(endpoint, query.encode())
+    except RequestRefused:  # of a version that knew other parameters
+        return endpoint, Parameters({})
 
 
 def _identify(model: ClusterModel) -> tuple[object, ...]:
@@ -274,13 +315,6 @@ def _identify(model: ClusterModel) -> tuple[object, ...]:
         model.removing,
     )
     return (brokers, model.topics, *(column.tobytes() for column in columns))
-
-
-def _check_request(request: RebalanceRequest, settings: AnalyzerSettings) -> None:
-    """Refuse unknown and missing goals before the cluster is read."""
-    goals = resolve_goals(request, settings)
-    if isinstance(goals, Refusal):
-        raise OperationFailed(write_cruise_control_error(goals))
 
 
 def _build_options(parameters: Parameters, defaults: ExecutionOptions) -> ExecutionOptions:

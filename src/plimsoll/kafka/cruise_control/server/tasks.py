@@ -1,7 +1,7 @@
 """User tasks: each request is one, can be asked for again, and is remembered for a while (docs/design/kafka.md 7.1).
 
 A request is the same as an earlier one if it carries that one's `User-Task-ID`, or the cookie of its session, and has
-the same method, path and parameters. Nothing survives a restart of the server.
+the same method, path and parameters. A restart of the server forgets all but the task of an unfinished execution.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from plimsoll.kafka.cruise_control.server.endpoints import EndpointType
 from plimsoll.kafka.cruise_control.server.errors import RequestRefused
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kafka.cruise_control.server.endpoints import Endpoint
@@ -63,6 +65,16 @@ class Answer(Value):
 def build_answer(body: dict[str, Any], plain: str) -> Answer:
     """The answer of success."""
     return Answer(status=int(HTTPStatus.OK), body=msgspec.json.encode(body), text=plain)
+
+
+def read_reason(task: UserTask) -> str:
+    """The reason that a client gave."""
+    return task.parameters.get("reason", default="") or "No reason provided"
+
+
+def describe_reason(reason: str, client: str, at: datetime) -> str:
+    """A reason with its client and date, as Cruise Control writes it."""
+    return f"{reason} (Client: {client}, Date: {at:%Y-%m-%dT%H:%M:%SZ})"
 
 
 class Step(Value):
@@ -177,11 +189,14 @@ class UserTasks:
         self._sessions[session].tasks[endpoint.name, parameters.key] = task
         return task
 
-    def restore(self, task_id: str, endpoint: Endpoint, parameters: Parameters) -> UserTask:
+    def restore(
+        self, task_id: str, endpoint: Endpoint, parameters: Parameters, *, url: str, client: str, started_at: datetime
+    ) -> UserTask:
         """The task of an execution that an earlier process began: its client asks for it by its id."""
-        now_s = self._clock.now().timestamp()
-        task = UserTask(task_id, endpoint, parameters, url="", client="", started_at_s=now_s)
+        started_at_s = started_at.timestamp()
+        task = UserTask(task_id, endpoint, parameters, url=url, client=client, started_at_s=started_at_s)
         task.status = TaskStatus.IN_EXECUTION
+        task.is_answered.set()
         self._tasks[task.id] = task
         return task
 
