@@ -5,10 +5,12 @@ It is strict like kubectl: an unknown field is an error, because it is usually a
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
@@ -16,6 +18,7 @@ from plimsoll.objects import builtin
 from plimsoll.objects.codec.manifests import Manifest, read_manifests
 from plimsoll.objects.schema.api import CompiledDefinition, compile_definition
 from plimsoll.objects.schema.definition.checks import validate_definition
+from plimsoll.objects.schema.json_values import copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,9 +128,19 @@ def _read_defined_kind(crd: dict[str, Any]) -> tuple[str, str]:
 
 def list_shipped_definitions() -> Iterable[Manifest]:
     """The definitions of our own resources, as they are installed into a cluster."""
-    for file in sorted(files("plimsoll.objects").joinpath("crds").iterdir(), key=lambda found: found.name):
-        if file.name.endswith(".yaml"):
-            yield from read_manifests(file.read_bytes(), source=file.name)
+    for manifest in _read_shipped_definitions():
+        yield replace(manifest, body=copy(manifest.body))
+
+
+@cache
+def _read_shipped_definitions() -> tuple[Manifest, ...]:
+    found = sorted(files("plimsoll.objects").joinpath("crds").iterdir(), key=lambda file: file.name)
+    return tuple(
+        manifest
+        for file in found
+        if file.name.endswith(".yaml")
+        for manifest in read_manifests(file.read_bytes(), source=file.name)
+    )
 
 
 def _check_identity(manifest: Manifest) -> Complaint | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import yaml
-
 from plimsoll.objects.api.kafka import KAFKA_GROUP, POD_SET_GROUP
+from plimsoll.objects.codec.manifests import read_manifests
 from plimsoll.objects.validation import list_shipped_definitions
 from tests.local.apiserver.builders import ApiServerHarness
 
@@ -36,7 +37,12 @@ def list_our_definitions() -> list[Json]:
 
 
 def list_strimzi_definitions() -> list[Json]:
-    return [body for path in STRIMZI for body in yaml.safe_load_all(path.read_text())]
+    return copy.deepcopy(_read_strimzi_definitions())
+
+
+@cache
+def _read_strimzi_definitions() -> list[Json]:
+    return [manifest.body for path in STRIMZI for manifest in read_manifests(path.read_bytes(), source=path.name)]
 
 
 class DefinedKafka(ApiServerHarness):

@@ -1,6 +1,6 @@
 """JSON values from outside: checked and copied once, so that all other code may rely on their shape.
 
-`take_over` copies a value without recursion, rejects values that no Kubernetes API server could have decoded (endless
+`take_over` copies a value, rejects values that no Kubernetes API server could have decoded (endless
 nesting, NaN, keys that are not strings) and converts numbers to the form in which Go stores them. The result is nested
 at most `MAX_NESTING` deep, so code that walks schemas may recurse.
 """
@@ -55,8 +55,39 @@ class _Trail:
         return spelled.removeprefix(".")
 
 
+class _NotPlainError(Exception):
+    """A value is unusual: it must be looked at item by item."""
+
+
 def take_over(value: Any) -> Any | Refused:
     """A copy that shares nothing with `value`, or why it cannot be had."""
+    try:
+        return _copy_plain(value, MAX_NESTING)
+    except _NotPlainError:
+        return _take_over_closely(value)
+
+
+def _copy_plain(value: Any, levels: int) -> Any:
+    """A copy of a value of the usual types, nested at most `levels` deep."""
+    type_ = type(value)
+    if type_ is str and value.isascii():
+        return value
+    if type_ is dict and levels:
+        copied = {}
+        for name, item in value.items():
+            if type(name) is not str or not name.isascii():
+                raise _NotPlainError
+            copied[name] = _copy_plain(item, levels - 1)
+        return copied
+    if type_ is list and levels:
+        return [_copy_plain(item, levels - 1) for item in value]
+    if value is None or type_ is bool or (type_ is int and -(2**63) <= value < 2**63):
+        return value
+    raise _NotPlainError
+
+
+def _take_over_closely(value: Any) -> Any | Refused:
+    """The same without recursion, for values of any kind and depth; a refusal names the place."""
     if not isinstance(value, (dict, list)):
         return _convert_scalar(value, _Trail(None, ""), None)
     root: Any = {} if isinstance(value, dict) else []

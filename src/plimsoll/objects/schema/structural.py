@@ -6,7 +6,10 @@ One class represents every node, also below allOf, anyOf, oneOf and not, where m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
@@ -19,6 +22,10 @@ Number = int | float
 
 # Fields of JSON Schema that a CRD may not use at all, in the order in which the real server complains.
 UNSUPPORTED_FIELDS = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+
+_CACHED_SCHEMAS: Final = 64
+_CACHED_BYTES: Final = 64 * 1024
+"""A larger schema is parsed each time: the cache must not grow with what users define."""
 
 _JSON_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
@@ -97,7 +104,22 @@ class StructuralSchema(Value):
 
 
 def parse_schema(schema: Any, path: str) -> StructuralSchema:
-    """Parse an openAPIV3Schema that was taken over. Raises InvalidInput for a field of the wrong JSON type."""
+    """Parse an openAPIV3Schema that was taken over. Raises InvalidInput for a field of the wrong JSON type.
+
+    A definition is parsed when it is checked, when it is served and at every start: equal schemas are parsed once.
+    """
+    encoded = msgspec.json.encode(schema)
+    if len(encoded) > _CACHED_BYTES:
+        return _parse_node(schema, path)
+    return _parse_encoded(encoded, path)
+
+
+@lru_cache(maxsize=_CACHED_SCHEMAS)
+def _parse_encoded(encoded: bytes, path: str) -> StructuralSchema:
+    return _parse_node(msgspec.json.decode(encoded), path)
+
+
+def _parse_node(schema: Any, path: str) -> StructuralSchema:
     node = _Node(schema, path)
     additional, allowed = node.read_additional_properties()
     items, items_list = node.read_items()
@@ -193,19 +215,19 @@ class _Node:
 
     def read_schema(self, name: str) -> StructuralSchema | None:
         value = self._schema.get(name)
-        return None if value is None else parse_schema(value, fields.child(self._path, name))
+        return None if value is None else _parse_node(value, fields.child(self._path, name))
 
     def read_schemas(self, name: str) -> tuple[StructuralSchema, ...]:
         path = fields.child(self._path, name)
         return tuple(
-            parse_schema(schema, fields.index(path, position))
+            _parse_node(schema, fields.index(path, position))
             for position, schema in enumerate(self.read_values(name) or ())
         )
 
     def read_schemas_by_name(self, name: str) -> dict[str, StructuralSchema]:
         path = fields.child(self._path, name)
         named = self.read_optional(name, dict) or {}
-        return {property_: parse_schema(named[property_], fields.key(path, property_)) for property_ in sorted(named)}
+        return {property_: _parse_node(named[property_], fields.key(path, property_)) for property_ in sorted(named)}
 
     def read_items(self) -> tuple[StructuralSchema | None, tuple[StructuralSchema, ...]]:
         return (

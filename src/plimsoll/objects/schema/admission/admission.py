@@ -112,6 +112,10 @@ class CompiledVersion:
         return ValueValidator(status) if status else None
 
     @cached_property
+    def _has_embedded_resources(self) -> bool:
+        return any(node.embedded_resource for node in self.schema.walk())
+
+    @cached_property
     def _rules(self) -> RuleTree | None:
         if not has_rules(self.schema):
             return None
@@ -212,7 +216,8 @@ class CompiledVersion:
         unknown = object_metadata.drop_unknown(resource["metadata"], "metadata")
         unknown += prune(resource, self.schema, is_resource=True)
         prune_nulls(resource, self.schema)
-        unknown += coerce_embedded(resource, self.schema)
+        if self._has_embedded_resources:
+            unknown += coerce_embedded(resource, self.schema)
         apply_defaults(resource, self.schema)
         return unknown
 
@@ -270,7 +275,8 @@ class CompiledVersion:
             errors += self._validator.validate(resource, correlation=correlation)
             errors += scale.validate_spec(resource, self.scale) if self.scale else []
         errors += scale.validate_status(resource, self.scale) if self.scale else []
-        errors += check_embedded_resources(resource, self.schema)
+        if self._has_embedded_resources:
+            errors += check_embedded_resources(resource, self.schema)
         # Duplicates that were there before are tolerated, and with them every other one.
         if before is None or not validate_list_items(before, self.schema):
             errors += validate_list_items(resource, self.schema)
