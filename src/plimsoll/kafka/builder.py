@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.journal.last_plans_config_map import LastPlansWriter
-from plimsoll.kafka.controllers.cluster_reconciler import ClusterDependencies, ClusterReconciler
+from plimsoll.kafka.controllers.cluster_reconciler import ClusterReconciler
 from plimsoll.kafka.controllers.companion_reconciler import CompanionReconciler
 from plimsoll.kafka.controllers.kafka_controllers import KafkaControllers
 from plimsoll.kafka.controllers.pod_set_controller import PodSetController
+from plimsoll.kafka.controllers.ports import ClusterDependencies
 from plimsoll.kafka.controllers.rebalance_reconciler import RebalanceDependencies, RebalanceReconciler
 from plimsoll.kafka.cruise_control.client.access import CruiseControlAccess
 from plimsoll.kafka.engine.broker_view import ConnectedBrokerView
@@ -89,7 +90,7 @@ class KafkaOperatorParts:
         }
         self.cluster_reporter = ClusterReporter(**reported)
         self.rebalance_reporter = RebalanceReporter(**reported)
-        self.connections = BrokerConnections(dependencies.connector, clock=clock)
+        self.connections = BrokerConnections(dependencies.connector, clock=clock, guard=client.guard)
         has_engine = settings.engine is RebalanceEngine.PLIMSOLL
         engines = Engines(
             self.connections,

@@ -40,6 +40,7 @@ KAFKA: Final = Requirements(
             ("kafkas", READ, "to read the specified clusters"),
             ("kafkas/status", ("patch",), "to report the state of a cluster and its rebalancing"),
             ("kafkanodepools", READ, "to read the specified number of brokers"),
+            ("kafkanodepools", ("patch",), "to hold a deleted pool until its brokers are empty"),
             ("kafkanodepools/status", ("patch",), "to report the node ids of a pool"),
             (
                 "kafkarebalances",
@@ -52,7 +53,7 @@ KAFKA: Final = Requirements(
         ),
         *declare_permissions(
             POD_SET_GROUP,
-            ("strimzipodsets", (*READ, "create", "patch"), "to specify the broker pods"),
+            ("strimzipodsets", (*READ, "create", "patch", "delete"), "to specify the broker pods"),
             ("strimzipodsets/status", ("patch",), "to report the running broker pods"),
             ("strimzipodsets/finalizers", ("update",), "to own the pods of a pod set"),
             scope=Scope.WATCHED,

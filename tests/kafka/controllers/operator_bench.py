@@ -18,6 +18,7 @@ from plimsoll.kafka.engine.engine import run_inline
 from plimsoll.kafka.executor.record_stores import MemoryExecutionStore
 from plimsoll.kafka.settings import KafkaSettings, RebalanceEngine
 from plimsoll.kube.client import Client
+from plimsoll.kube.errors import NotAllowed
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.kafka.simulated import SimulatedBrokerPods, SimulatedClusters
@@ -68,6 +69,18 @@ class RecordingClient:
         return await self._web.send(request)
 
 
+class HeldLease:
+    """The guard of a process that leads, until a test takes the lease away."""
+
+    def __init__(self) -> None:
+        self.is_held = True
+
+    def limit_duration_s(self, wanted_s: float) -> float:
+        if not self.is_held:
+            raise NotAllowed("the lease is lost")
+        return wanted_s
+
+
 class OperatorBench(PodSetCluster):
     """A Kafka `c` with the pool `p`, unless a test makes others."""
 
@@ -92,6 +105,7 @@ class OperatorBench(PodSetCluster):
         """The ids of executions that were begun."""
         self.sent: list[str] = []
         self.journal = MemoryJournal()
+        self.lease = HeldLease()
         self._stores: dict[str, ExecutionStore] = {}
         self._starts_of_operator = 0
 
@@ -115,7 +129,14 @@ class OperatorBench(PodSetCluster):
         connector = SimulatedBrokers(self.clusters.find)
         self.parts = KafkaOperatorParts(
             OperatorDependencies(
-                client=Client(transport, clock=self.run.clock, entropy=entropy, settings=settings, kinds=OUR_KINDS),
+                client=Client(
+                    transport,
+                    clock=self.run.clock,
+                    entropy=entropy,
+                    settings=settings,
+                    kinds=OUR_KINDS,
+                    guard=self.lease,
+                ),
                 clock=self.run.clock,
                 entropy=entropy,
                 connector=_WrappedConnector(connector, lambda admin: self.wrap(admin, "brokers")),
@@ -158,7 +179,7 @@ class OperatorBench(PodSetCluster):
         """A Kafka with `autoRebalance`; None: without it."""
         cruise_control: Json = {} if modes is None else {"autoRebalance": modes}
         if self.settings.engine is RebalanceEngine.CRUISE_CONTROL:
-            cruise_control["config"] = {"webserver.security.enable": False}
+            cruise_control["config"] = {"webserver.security.enable": bool(self.cruise_control.password)}
             security = {"encryption": {"type": "none"}, "authentication": {"type": "none"}}
             more["annotations"] = {
                 **more.get("annotations", {}),
@@ -174,6 +195,11 @@ class OperatorBench(PodSetCluster):
             "spec": {"kafka": kafka, "cruiseControl": cruise_control},
         }
         self.made(f"/apis/kafka.strimzi.io/{version}/namespaces/{NAMESPACE}/kafkas", body)
+
+    def read_pool(self, name: str = "p") -> Json:
+        """The pool; empty: there is none."""
+        found = self.ask("GET", f"{API}/kafkanodepools/{name}")
+        return {} if found.status == 404 else found.body
 
     def make_pool(
         self, name: str = "p", *, replicas: int = 3, ids: str = "", roles: Sequence[str] = ("broker",)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import copy
 import json
 import uuid
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from plimsoll.web.client import RequestFailed, Response
-from tests.kafka.cruise_control.client.recorded import read_recorded
+from tests.kafka.cruise_control.client.recorded import build_response, read_recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,8 @@ class RecordedCruiseControl:
         self._find = find
         self.fails = False
         """Proposals end with the recorded OptimizationFailureException."""
+        self.password = ""
+        """Of the user rebalance-operator; empty: everyone may do everything."""
         self._tasks: dict[str, tuple[str, str]] = {}
         """Status and URL of each task."""
         self._running = ""
@@ -44,6 +47,8 @@ class RecordedCruiseControl:
         )
         if self._find() is None:
             return RequestFailed(problem="cannot reach it: connection refused")
+        if self.password and request.headers.get("Authorization") != _write_basic(self.password):
+            return build_response("auth-wrong")
         self._follow()
         match endpoint:
             case "add_broker" | "remove_broker" | "rebalance":
@@ -148,6 +153,10 @@ class RecordedCruiseControl:
         body = copy.deepcopy(_read("load")["json"])
         body["brokers"] = self._list_loads(body["brokers"][0])
         return _build(body)
+
+
+def _write_basic(password: str) -> str:
+    return f"Basic {b64encode(f'rebalance-operator:{password}'.encode()).decode()}"
 
 
 def _read(name: str) -> Any:

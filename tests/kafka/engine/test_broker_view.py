@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.kafka.brokers.ports import KafkaUnavailable
+from plimsoll.kafka.controllers.ports import KnownBrokers
 from plimsoll.kafka.cruise_control.client.access import CruiseControlAccess
 from plimsoll.kafka.engine.broker_view import ConnectedBrokerView
 from plimsoll.kafka.model.rebalances import Proposed, RebalanceSpec
@@ -140,7 +141,7 @@ def test_a_cluster_that_cannot_be_connected_to_is_unavailable():
 def test_our_engine_knows_brokers_that_report_their_volumes():
     async def test(bench: EngineBench) -> None:
         bench.brokers.kill_broker(2)
-        assert await bench.view.list_known(bench.kafka, (0, 2, 3, 9)) == frozenset({0, 3})
+        assert await bench.view.list_known(bench.kafka, (0, 2, 3, 9)) == KnownBrokers(brokers=frozenset({0, 3}))
 
     run_bench(test)
 
@@ -166,7 +167,9 @@ def test_a_cruise_control_knows_brokers_whose_capacity_it_has(response: Response
 
         access = CruiseControlAccess(ScriptedClient(response), NoSecrets())
         view = ConnectedBrokerView(bench.connections, clock=bench.clock, cruise_controls=access)
-        assert await view.list_known(kafka, (0, 3, 12)) == known
+        found = await view.list_known(kafka, (0, 3, 12))
+        assert found.brokers == known
+        assert (found.problem is None) == bool(known)
 
     run_bench(test)
 

@@ -12,7 +12,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
+from plimsoll.kafka.brokers.ports import UNTRUSTED_CERTIFICATE, WRONG_PASSWORD, KafkaRefused, KafkaUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -30,9 +30,7 @@ _BROKERS_TO_ASK: Final = 3
 _MARGIN_S: Final = 5.0
 _LEAST_MS: Final = 100.0
 _LONGEST_PROBLEM: Final = 1000
-_BAD_CERTIFICATE: Final = "CERTIFICATE_VERIFY_FAILED"
 _STOP_MS: Final = 2000
-_WRONG_PASSWORD: Final = "SASL_AUTHENTICATION_FAILED"  # noqa: S105 - the name of an error
 _IN_FLIGHT: Final = 10_000
 """kafka-python refuses further requests to a broker instead of letting them wait."""
 _KAFKAS_NAMES: Final = {
@@ -81,7 +79,7 @@ class Connection:
                 return await _run_in(client, exchange)
         except (KafkaError, OSError, ValueError, RuntimeError) as error:
             found = _make_error(error, self._settings, where="the cluster" if broker is None else f"broker {broker}")
-            if broker is None or (isinstance(found, KafkaRefused) and found.code == _WRONG_PASSWORD):
+            if broker is None or (isinstance(found, KafkaRefused) and found.code == WRONG_PASSWORD):
                 # The brokers may be elsewhere now, or the password changed: the next request begins anew.
                 await self._drop(client)
             raise found from None
@@ -311,8 +309,9 @@ def _try_server(settings: ConnectionSettings, manager: Any, node: str, *, until:
             user = f"user {settings.sasl_username} with {settings.sasl_mechanism}"
             problem = f"the broker closed the connection of {user}"
             raise errors.SaslAuthenticationFailedError(problem) from None
-        if _BAD_CERTIFICATE in str(error):
-            raise KafkaRefused(f"the certificate of the broker is not trusted: {error}") from None
+        if UNTRUSTED_CERTIFICATE in str(error):
+            problem = f"the certificate of the broker is not trusted: {error}"
+            raise KafkaRefused(problem, code=UNTRUSTED_CERTIFICATE) from None
         return str(error)
     return None
 

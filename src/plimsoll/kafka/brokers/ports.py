@@ -11,7 +11,7 @@ read right after a write may still show the state before it. Reassignments are r
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol
 
 from plimsoll.core.errors import PlimsollError, Unreachable
 from plimsoll.core.values import Value
@@ -29,8 +29,18 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.kafka import Kafka
 
 
+WRONG_PASSWORD: Final = "SASL_AUTHENTICATION_FAILED"  # noqa: S105 - the name of an error
+UNTRUSTED_CERTIFICATE: Final = "CERTIFICATE_VERIFY_FAILED"
+CREDENTIALS_REFUSED: Final = frozenset({WRONG_PASSWORD, UNTRUSTED_CERTIFICATE})
+"""Codes of refusals that new credentials may end."""
+
+
 class KafkaUnavailable(Unreachable):
     """No broker, or not the broker that had to answer, answered in time."""
+
+
+class KafkaNotSent(KafkaUnavailable):
+    """Nothing was sent: this process may not change anything now."""
 
 
 class KafkaRefused(PlimsollError):

@@ -6,6 +6,7 @@ with a conflict, and the next one starts from what is there.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.plans import Reason
@@ -98,6 +99,16 @@ class ClusterActuator:
         await self._client.merge_patch(StrimziPodSet, metadata.name, patch, namespace=namespace)
         return True
 
+    async def delete_pod_set(self, observed: ObservedCluster, pool: str) -> None:
+        """Delete the pod set of a pool that is going, if it lists no pod."""
+        pod_set = observed.pod_sets.get(pool)
+        if pod_set is None or pod_set.view.spec.pods:
+            return
+        metadata = pod_set.view.metadata
+        options = DeleteOptions(uid=metadata.uid, resource_version=metadata.resource_version, propagation="Background")
+        with suppress(NotFound):
+            await self._client.delete(StrimziPodSet, metadata.name, namespace=metadata.namespace, options=options)
+
     async def wait_until_gone(self, kafka: Kafka, pool: str, node_ids: Collection[int]) -> None:
         """Wait for the pods of removed nodes. Raises `ReconcileFailed` after some minutes."""
         until_s = self._clock.monotonic_s() + POD_TIMEOUT_S
@@ -132,13 +143,20 @@ class ClusterActuator:
         return True
 
     async def write_pool_status(
-        self, observed: ObservedCluster, pool: KafkaNodePool, node_ids: Sequence[int], *, cluster_id: str
+        self,
+        observed: ObservedCluster,
+        pool: KafkaNodePool,
+        node_ids: Sequence[int],
+        *,
+        roles: Sequence[str],
+        cluster_id: str,
     ) -> None:
+        """`roles`: those that its nodes have, which may be other ones than its spec asks for."""
         metadata = pool.metadata
         labels = {CLUSTER_LABEL: observed.kafka.metadata.name, POOL_NAME_LABEL: metadata.name}
         wanted: dict[str, Any] = {
             "nodeIds": list(node_ids),
-            "roles": sorted(pool.spec.roles),
+            "roles": sorted(roles),
             "replicas": len(node_ids),
             "labelSelector": ",".join(f"{key}={value}" for key, value in sorted(labels.items())),
             "observedGeneration": metadata.generation,

@@ -223,8 +223,8 @@ def _read_pools(
 ) -> tuple[tuple[NodePool, ...], tuple[str, ...], tuple[Reason, ...]]:
     requested: list[NodePool] = []
     warnings: list[Reason] = []
-    for pool in pools.values():
-        read, problems = read_node_pool(pool)
+    for name, pool in pools.items():
+        read, problems = read_node_pool(pool, has_broker_pods=name in pod_sets and _has_broker_pods(pod_sets[name]))
         requested.append(read)
         warnings += problems
     if not pools:
@@ -233,11 +233,15 @@ def _read_pools(
         if virtual is not None:
             requested.append(virtual)
     names = {pool.name for pool in requested}
-    orphaned = sorted(pool for pool, pod_set in pod_sets.items() if pool not in names and pod_set.node_ids)
+    orphaned = sorted(name for name, pod_set in pod_sets.items() if name not in names and pod_set.node_ids)
     for name in orphaned:
         requested.append(_keep_orphaned(kafka, name, pod_sets[name]))
         warnings.append(_warn_of_orphaned(kafka, name))
     return tuple(requested), tuple(orphaned), tuple(warnings)
+
+
+def _has_broker_pods(pod_set: ObservedPodSet) -> bool:
+    return any(pod.labels.get(BROKER_ROLE_LABEL) == "true" for pod in pod_set.listed.pods.values())
 
 
 def _keep_orphaned(kafka: Kafka, name: str, pod_set: ObservedPodSet) -> NodePool:

@@ -7,6 +7,7 @@ reason and leaves everything else as it is stored; the next one derives what is 
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,58 +19,42 @@ from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
 from plimsoll.kafka.controllers.cluster_actuator import ClusterActuator
 from plimsoll.kafka.controllers.cluster_observer import MODES, KafkaObserver
 from plimsoll.kafka.controllers.errors import ReconcileFailed
+from plimsoll.kafka.controllers.pod_set_changes import list_pod_set_changes
+from plimsoll.kafka.controllers.pool_finalizers import PoolFinalizers
 from plimsoll.kafka.controllers.rebalance_inputs import RebalanceInputs
 from plimsoll.kafka.model.auto_rebalance import ActionKind, AutoRebalanceObservation
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.scaling.auto_rebalance_step import decide_step, plan_write_ahead
 from plimsoll.kafka.planning.scaling.node_ids import assign_node_ids
+from plimsoll.kafka.planning.scaling.scale_down_check import find_blocked, keep_roles, warn_of_blocked
 from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
 from plimsoll.kafka.wire.auto_rebalance_config import read_auto_rebalance_configuration
-from plimsoll.kafka.wire.kafka_status import build_conditions
-from plimsoll.kafka.wire.names import PAUSE_ANNOTATION, SKIP_SCALE_DOWN_CHECK_ANNOTATION, build_auto_rebalance_name
+from plimsoll.kafka.wire.kafka_status import build_conditions, read_warnings
+from plimsoll.kafka.wire.names import (
+    PAUSE_ANNOTATION,
+    SKIP_SCALE_DOWN_CHECK_ANNOTATION,
+    build_auto_rebalance_name,
+)
+from plimsoll.kafka.wire.node_pools import explain_no_nodes
 from plimsoll.kafka.wire.status_views import build_status_views, read_status_views
 from plimsoll.operator.pause import ActionGuard, read_pause_annotation
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-
-    from plimsoll.core.clock import Clock
+    from plimsoll.core.plans import Action
     from plimsoll.kafka.controllers.cluster_observer import ObservedCluster
-    from plimsoll.kafka.controllers.ports import BrokerSnapshot, BrokerView
-    from plimsoll.kafka.cruise_control.client.ports import CruiseControls
+    from plimsoll.kafka.controllers.ports import BrokerSnapshot, ClusterDependencies
     from plimsoll.kafka.model.auto_rebalance import (
         AutoRebalance,
         AutoRebalanceAction,
         AutoRebalanceStep,
     )
     from plimsoll.kafka.model.node_ids import NodeIdAssignment, NodePool, PoolNodeIds
-    from plimsoll.kafka.reporting.cluster_reporter import ClusterReporter
     from plimsoll.kafka.wire.auto_rebalance_config import AutoRebalanceConfiguration
-    from plimsoll.kube.client import Client
-
-    ReadGuard = Callable[[], Awaitable[ActionGuard]]
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 RECHECK_S: Final = 5.0
 """How soon a cluster is looked at again while its brokers or pods change without an event of Kubernetes."""
-
-
-async def _allow_all() -> ActionGuard:
-    return ActionGuard()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterDependencies:
-    """The dependencies of the reconciler."""
-
-    client: Client
-    clock: Clock
-    brokers: BrokerView
-    cruise_controls: CruiseControls
-    reporter: ClusterReporter
-    read_guard: ReadGuard = _allow_all
-    """The pause of all controllers, and dry run."""
 
 
 class ClusterReconciler:
@@ -79,9 +64,16 @@ class ClusterReconciler:
         self._dependencies = dependencies
         self._observer = KafkaObserver(dependencies.client)
         self._actuator = ClusterActuator(dependencies.client, dependencies.clock, dependencies.cruise_controls)
+        self._finalizers = PoolFinalizers(dependencies.client)
 
     async def run(self, namespace: str, name: str) -> ClusterResult | None:
-        """Reconcile one cluster; None: it is gone. Raises errors of the API server, which end the reconcile."""
+        """Reconcile one cluster; None: it is gone. Raises errors of the API server, which end the reconcile.
+
+        `name` empty: node pools that belong to no cluster are let go.
+        """
+        if not name:
+            await self._release(namespace, name)
+            return None
         try:
             observed = await self._observer.observe(namespace, name)
         except ReconcileFailed as error:
@@ -89,8 +81,7 @@ class ClusterReconciler:
         if observed is None:
             await self._release(namespace, name)
             return None
-        reconcile = _Reconcile(self._dependencies, self._observer, self._actuator, observed)
-        result = await reconcile.run()
+        result = await self._build_reconcile(observed).run()
         await self._dependencies.reporter.report(result)
         return result
 
@@ -99,15 +90,22 @@ class ClusterReconciler:
         observed = await self._observer.observe_kafka(namespace, name)
         if observed is None:
             raise error
-        result = await _Reconcile(self._dependencies, self._observer, self._actuator, observed).fail(error.reason)
+        result = await self._build_reconcile(observed).fail(error.reason)
         await self._dependencies.reporter.report(result)
         return result
 
+    def _build_reconcile(self, observed: ObservedCluster) -> _Reconcile:
+        return _Reconcile(self._dependencies, self._observer, self._actuator, self._finalizers, observed)
+
     async def _release(self, namespace: str, name: str) -> None:
-        """The Kafka is gone: nothing holds its automatic rebalances any longer."""
-        await self._dependencies.brokers.forget(namespace, name)
-        for mode in MODES:
+        """The Kafka is gone: nothing holds its automatic rebalances and its node pools any longer."""
+        if name:
+            await self._dependencies.brokers.forget(namespace, name)
+        if (await self._dependencies.read_guard()).reason is not None:
+            return
+        for mode in MODES if name else ():
             await self._actuator.delete_rebalance(namespace, build_auto_rebalance_name(name, mode))
+        await self._finalizers.remove_from_all(namespace, name)
 
 
 @dataclass(slots=True)
@@ -134,15 +132,18 @@ class _Reconcile:
         dependencies: ClusterDependencies,
         observer: KafkaObserver,
         actuator: ClusterActuator,
+        finalizers: PoolFinalizers,
         observed: ObservedCluster,
     ) -> None:
         self._dependencies = dependencies
         self._observer = observer
         self._actuator = actuator
+        self._finalizers = finalizers
         self._observed = observed
         self._kafka = observed.kafka
         self._now = dependencies.clock.now().replace(microsecond=0)
         self._done: list[AutoRebalanceAction] = []
+        self._pod_set_changes: tuple[Action, ...] = ()
 
     async def run(self) -> ClusterResult:
         try:
@@ -164,33 +165,40 @@ class _Reconcile:
             return self._conclude(step, decision)
         await self._look_at_brokers(decision)
         self._check_scale_down(decision)
+        changes = list_pod_set_changes(self._observed, decision.assignment, decision.blocked)
         if pause is not None:
+            self._pod_set_changes = changes
             return self._conclude(decide_step(await self._build_observation(decision)), decision, pause=pause)
         await self._store_added(decision)
         await self._configure_engine(decision)
+        held = [ids.pool for ids in decision.assignment.pools if ids.desired and ids.pool in self._observed.pools]
+        self._observed = await self._finalizers.add(self._observed, held)
         await self._scale_down(decision)
         await self._write_pool_statuses(decision)
         await self._write_pod_sets(decision)
+        self._pod_set_changes = changes
+        await self._release_pools(decision)
         await self._change_cordons(decision)
         step = await self._rebalance(decision)
         left = await self._unregister(decision)
-        problems = decision.assignment.problems
-        await self._write_status(decision, step, problem=problems[0] if problems else None, registered=left)
-        return self._conclude(step, decision, problem=problems[0] if problems else None)
+        problem = self._find_problem(decision)
+        await self._write_status(decision, step, problem=problem, registered=left)
+        return self._conclude(step, decision, problem=problem)
 
     async def fail(self, problem: Reason) -> ClusterResult:
-        """Write the reason. The rest of the status stays as it is."""
+        """Write the reason. The rest of the status stays as it is, the warnings of the last reconcile included."""
         guard = await self._find_pause()
         if guard is None:
-            conditions = build_conditions(
-                self._observed.status.get("conditions"), now=self._now, problem=problem, warnings=()
-            )
-            await self._actuator.write_kafka_status(self._observed, {"conditions": conditions})
+            before = self._observed.status.get("conditions")
+            conditions = build_conditions(before, now=self._now, problem=problem, warnings=read_warnings(before))
+            patch = {"conditions": conditions, "observedGeneration": self._kafka.metadata.generation}
+            await self._actuator.write_kafka_status(self._observed, patch)
         return ClusterResult(
             kafka=self._kafka,
             at=self._now,
             problem=problem,
             actions=tuple(self._done),
+            pod_set_changes=self._pod_set_changes,
             pause=guard,
             retry_after_s=RECHECK_S,
         )
@@ -211,6 +219,7 @@ class _Reconcile:
             at=self._now,
             step=step,
             actions=tuple(self._done),
+            pod_set_changes=self._pod_set_changes,
             warnings=(*decision.warnings, *step.warnings),
             problem=problem,
             pause=pause,
@@ -222,9 +231,15 @@ class _Reconcile:
     def _assign(self) -> _Decision:
         configuration = read_auto_rebalance_configuration(self._kafka.spec.cruise_control)
         assignment = assign_node_ids(self._observed.requested, cluster_id=self._kafka.status.cluster_id)
-        warnings = [*configuration.warnings, *self._observed.warnings, *assignment.problems[1:]]
+        warnings = [*configuration.warnings, *self._observed.warnings, *assignment.warnings, *assignment.problems[1:]]
         stored = read_status_views(self._kafka.status)
         return _Decision(configuration=configuration, assignment=assignment, stored=stored, warnings=warnings)
+
+    def _find_problem(self, decision: _Decision) -> Reason | None:
+        """Why the cluster is not as it is specified. What could be done was done."""
+        if not self._observed.pools and self._kafka.spec.kafka.replicas is None:
+            return explain_no_nodes(self._kafka)
+        return next(iter(decision.assignment.problems), None)
 
     async def _find_pause(self) -> Reason | None:
         guard = await self._dependencies.read_guard()
@@ -255,6 +270,9 @@ class _Reconcile:
                 raise
             log.info("brokers.unseen", kafka=self._kafka.metadata.name, problem=str(error))
             decision.is_waiting = True
+            if self._kafka.status.cluster_id:  # else they are starting
+                message = f"the brokers cannot be seen: {error}"
+                decision.warnings.append(Reason(code="KafkaUnavailable", message=message))
 
     def _list_left(self) -> tuple[int, ...]:
         """Registered nodes that no pool has any longer."""
@@ -281,19 +299,16 @@ class _Reconcile:
         assignment = decision.assignment
         if decision.snapshot is None or self._is_annotated(SKIP_SCALE_DOWN_CHECK_ANNOTATION):
             return
-        in_use = decision.snapshot.in_use
-        if in_use.intersection(assignment.removed_brokers):
-            decision.blocked = assignment.removed_brokers
-        kept_roles = in_use.intersection(assignment.used_to_be_brokers)
-        if kept_roles:
-            message = "brokers that hold replicas cannot lose the broker role: " + _join(sorted(kept_roles))
-            raise ReconcileFailed(
-                Reason(code="InvalidResourceException", message=message, facts={"brokers": sorted(kept_roles)})
-            )
+        in_use, observed = decision.snapshot.in_use, self._observed
+        requested, warnings = keep_roles(observed.requested, assignment, in_use)
+        if warnings:
+            self._observed = dataclasses.replace(observed, requested=requested)
+            assignment = assign_node_ids(requested, cluster_id=self._kafka.status.cluster_id)
+            decision.assignment = assignment
+            decision.warnings += warnings
+        decision.blocked = find_blocked(assignment, in_use)
         if decision.blocked and not self._is_configured(decision, Mode.REMOVE_BROKERS):
-            decision.warnings += [
-                _warn_of_blocked(pool, in_use) for pool in assignment.pools if set(pool.removed) & set(decision.blocked)
-            ]
+            decision.warnings += warn_of_blocked(requested, assignment, in_use, decision.blocked)
 
     # ---- 4. to 6. pods and pool statuses
 
@@ -326,12 +341,22 @@ class _Reconcile:
             resource = self._observed.pools.get(pool.name)
             if resource is not None and ids.problem is None:
                 kept = ids.list_kept(decision.blocked)
-                await self._actuator.write_pool_status(self._observed, resource, kept, cluster_id=cluster_id)
+                await self._actuator.write_pool_status(
+                    self._observed, resource, kept, roles=pool.roles, cluster_id=cluster_id
+                )
 
     async def _write_pod_sets(self, decision: _Decision) -> None:
         for pool, ids in self._iterate_pools(decision):
             if ids.problem is None and pool.name not in self._observed.orphaned:
                 await self._actuator.write_pod_set(self._observed, pool, ids.list_kept(decision.blocked))
+
+    async def _release_pools(self, decision: _Decision) -> None:
+        """Let deleted pools go whose pods are gone."""
+        for pool, ids in self._iterate_pools(decision):
+            resource = self._observed.pools.get(pool.name)
+            if resource is not None and pool.is_deleting and not ids.problem and not ids.list_kept(decision.blocked):
+                await self._actuator.delete_pod_set(self._observed, pool.name)
+                await self._finalizers.remove(resource)
 
     def _iterate_pools(self, decision: _Decision) -> list[tuple[NodePool, PoolNodeIds]]:
         by_name = {pool.name: pool for pool in self._observed.requested}
@@ -374,6 +399,8 @@ class _Reconcile:
         inputs = RebalanceInputs(self._observer, self._dependencies.brokers, self._dependencies.cruise_controls)
         completed = await inputs.complete(seen, observed, decision.snapshot)
         decision.is_waiting = decision.is_waiting or completed.is_waiting
+        if completed.problem is not None and completed.problem not in decision.warnings:
+            decision.warnings.append(completed.problem)
         return completed.observation
 
     # ---- cordons, before the step stores that brokers stay, and 8. registrations
@@ -464,20 +491,3 @@ class _Reconcile:
             if cluster_id := self._get_cluster_id(decision):
                 patch["clusterId"] = cluster_id
         await self._actuator.write_kafka_status(self._observed, patch)
-
-
-def _warn_of_blocked(pool: PoolNodeIds, in_use: frozenset[int]) -> Reason:
-    holding = sorted(in_use.intersection(pool.removed))
-    message = (
-        f"pool {pool.pool} keeps {len(pool.current)} nodes: broker {_join(holding)} holds replicas; move them with a "
-        "KafkaRebalance of mode remove-brokers, or configure spec.cruiseControl.autoRebalance"
-    )
-    return Reason(
-        code="ScaleDownPreventionCheck",
-        message=message,
-        facts={"pool": pool.pool, "replicas": len(pool.current), "brokers": holding},
-    )
-
-
-def _join(ids: Iterable[int]) -> str:
-    return ", ".join(str(node_id) for node_id in ids)

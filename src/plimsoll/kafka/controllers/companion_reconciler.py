@@ -48,8 +48,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.kafka.controllers.cluster_observer import ObservedCluster
-    from plimsoll.kafka.controllers.cluster_reconciler import ClusterDependencies
-    from plimsoll.kafka.controllers.ports import BrokerSnapshot
+    from plimsoll.kafka.controllers.ports import BrokerSnapshot, ClusterDependencies
     from plimsoll.kafka.model.node_ids import NodeIdAssignment
     from plimsoll.objects.api.kafka import Kafka
 
@@ -90,9 +89,7 @@ class CompanionReconciler:
                 raise
             return await self._report(ClusterResult(kafka=kafka.kafka, at=self._get_now(), problem=error.reason))
         if observed is None:
-            await self._dependencies.brokers.forget(namespace, name)
-            for mode in MODES:
-                await self._actuator.delete_rebalance(namespace, build_auto_rebalance_name(name, mode))
+            await self._release(namespace, name)
             return None
         state = await self._read_state(observed.kafka)
         if not is_asked(observed.kafka) and state is None:
@@ -107,6 +104,14 @@ class CompanionReconciler:
                 kafka=observed.kafka, at=self._get_now(), problem=error.reason, retry_after_s=RECHECK_S
             )
         return await self._report(result)
+
+    async def _release(self, namespace: str, name: str) -> None:
+        """The Kafka is gone: nothing holds its automatic rebalances any longer."""
+        await self._dependencies.brokers.forget(namespace, name)
+        if (await self._dependencies.read_guard()).reason is not None:
+            return
+        for mode in MODES:
+            await self._actuator.delete_rebalance(namespace, build_auto_rebalance_name(name, mode))
 
     def _get_now(self) -> datetime:
         return self._dependencies.clock.now().replace(microsecond=0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.kafka.model.rebalances import RebalanceState
 from plimsoll.kafka.reporting.operator_metrics import KAFKA, KAFKA_REBALANCE, OperatorMetrics
 from plimsoll.kafka.settings import KafkaMode
-from plimsoll.kafka.wire.names import CLUSTER_LABEL
+from plimsoll.kafka.wire.names import CLUSTER_LABEL, NODE_POOL_FINALIZER
 from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
 from plimsoll.kube.controller.workqueue import QueueSettings
@@ -58,6 +58,7 @@ class KafkaControllers:
         self._rebalance_reconciler = rebalances
         selection = Selection(namespace=settings.namespace)
         self._kafkas = informers.get_informer(Kafka, selection)
+        self._pools = informers.get_informer(KafkaNodePool, selection)
         self._rebalances = informers.get_informer(KafkaRebalance, selection)
         self._owns_rebalances = settings.mode is KafkaMode.OPERATOR
         controller_settings = ControllerSettings(
@@ -68,7 +69,7 @@ class KafkaControllers:
             self._reconcile_cluster,
             clock=clock,
             entropy=entropy,
-            all_keys=lambda: self._list_keys(self._kafkas),
+            all_keys=self._list_clusters,
             settings=controller_settings,
         )
         self.rebalances: Controller[Key] = Controller(
@@ -80,7 +81,7 @@ class KafkaControllers:
             settings=controller_settings,
         )
         enqueue_on(self._kafkas, self.clusters, _map_own)
-        enqueue_on(informers.get_informer(KafkaNodePool, selection), self.clusters, _map_to_cluster)
+        enqueue_on(self._pools, self.clusters, _map_pool)
         enqueue_on(informers.get_informer(StrimziPodSet, selection), self.clusters, _map_to_cluster)
         enqueue_on(self._rebalances, self.clusters, _map_to_cluster)
         enqueue_on(self._rebalances, self.rebalances, _map_own)
@@ -100,6 +101,12 @@ class KafkaControllers:
             found.update((kind, key.namespace) for key in self._list_keys(informer))
         self._metrics.set_resources(found)
         return self._metrics.format_exposition()
+
+    def _list_clusters(self) -> Iterable[Key]:
+        """The Kafkas, and what deleted node pools still wait for: their Kafka may be gone."""
+        waiting = [pool for pool in self._pools.cache.list() if pool.metadata.deletion_timestamp is not None]
+        keys = (_get_cluster_of_pool(pool) for pool in waiting)
+        return dict.fromkeys([*self._list_keys(self._kafkas), *(key for key in keys if key is not None)])
 
     def _list_keys(self, informer: Any) -> Iterable[Key]:
         cache = informer.cache
@@ -151,6 +158,20 @@ def _map_to_cluster(change: Change[Any]) -> Iterable[Key]:
     """The cluster that the object is labelled with, before and after."""
     names = {state.metadata.labels.get(CLUSTER_LABEL, "") for state in list_states(change)} - {""}
     return [Key(change.key.namespace, name) for name in sorted(names)]
+
+
+def _map_pool(change: Change[Any]) -> Iterable[Key]:
+    """The cluster of a node pool, before and after."""
+    keys = (_get_cluster_of_pool(state) for state in list_states(change))
+    return dict.fromkeys(key for key in keys if key is not None)
+
+
+def _get_cluster_of_pool(pool: WireObject) -> Key | None:
+    """Without a name: a pool that belongs to no cluster and that our finalizer holds. None: nothing of ours."""
+    metadata = pool.metadata
+    cluster = metadata.labels.get(CLUSTER_LABEL, "")
+    is_ours = cluster or NODE_POOL_FINALIZER in metadata.finalizers
+    return Key(metadata.namespace, cluster) if is_ours else None
 
 
 def _get_inputs(state: WireObject) -> tuple[object, ...]:

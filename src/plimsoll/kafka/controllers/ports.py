@@ -1,4 +1,4 @@
-"""What the cluster reconciler needs of the brokers and the engine of a Kafka cluster.
+"""What the reconciler of a Kafka cluster needs: its dependencies, and the port to the brokers and the engine.
 
 What cannot be seen is never "nothing": every method that reads brokers raises `KafkaUnavailable` or `KafkaRefused`
 (`kafka.brokers.ports`), and the reconcile fails without a change.
@@ -6,15 +6,23 @@ What cannot be seen is never "nothing": every method that reads brokers raises `
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from plimsoll.core.plans import Reason  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.core.values import Value
+from plimsoll.operator.pause import ActionGuard
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
-    from plimsoll.core.plans import Reason
+    from plimsoll.core.clock import Clock
+    from plimsoll.kafka.cruise_control.client.ports import CruiseControls
+    from plimsoll.kafka.reporting.cluster_reporter import ClusterReporter
+    from plimsoll.kube.client import Client
     from plimsoll.objects.api.kafka import Kafka, KafkaNodePool
+
+    ReadGuard = Callable[[], Awaitable[ActionGuard]]
 
 
 class BrokerSnapshot(Value):
@@ -31,6 +39,13 @@ class BrokerSnapshot(Value):
     """How many replicas these brokers hold, by the metadata."""
 
 
+class KnownBrokers(Value):
+    """The brokers that the engine knows with their capacity. `problem`: why it could not be asked."""
+
+    brokers: frozenset[int] = frozenset()
+    problem: Reason | None = None
+
+
 class BrokerView(Protocol):
     """The brokers of Kafka clusters. All methods are safe to repeat."""
 
@@ -42,7 +57,7 @@ class BrokerView(Protocol):
         """
         ...
 
-    async def list_known(self, kafka: Kafka, brokers: Collection[int]) -> frozenset[int]:
+    async def list_known(self, kafka: Kafka, brokers: Collection[int]) -> KnownBrokers:
         """Those of `brokers` that the engine knows with their capacity. Nothing is known of an engine that is away."""
         ...
 
@@ -73,3 +88,20 @@ class BrokerView(Protocol):
     async def forget(self, namespace: str, name: str) -> None:
         """The Kafka is gone: close its connections and its engine."""
         ...
+
+
+async def _allow_all() -> ActionGuard:
+    return ActionGuard()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDependencies:
+    """The dependencies of the reconciler."""
+
+    client: Client
+    clock: Clock
+    brokers: BrokerView
+    cruise_controls: CruiseControls
+    reporter: ClusterReporter
+    read_guard: ReadGuard = _allow_all
+    """The pause of all controllers, and dry run."""

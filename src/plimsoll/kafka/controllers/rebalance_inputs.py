@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from plimsoll.core.plans import Reason
 from plimsoll.core.values import Value
+from plimsoll.kafka.controllers.ports import KnownBrokers
 from plimsoll.kafka.model.auto_rebalance import (
     AutoRebalanceObservation,  # noqa: TC001 - msgspec reads annotations at run time
 )
@@ -29,6 +31,8 @@ class CompletedObservation(Value):
 
     observation: AutoRebalanceObservation
     is_waiting: bool = False
+    problem: Reason | None = None
+    """Why the engine could not be asked."""
 
 
 class RebalanceInputs:
@@ -47,16 +51,19 @@ class RebalanceInputs:
         queued = {*seen.stored.add_brokers, *seen.added}
         if is_quiet and not queued:
             return CompletedObservation(observation=seen)
-        ready, is_waiting = await self._list_ready(observed, snapshot, queued)
+        candidates = _list_candidates(observed, queued)
+        known = await self._list_known(observed, snapshot, candidates)
+        is_executing, problem = await self._ask_executor(seen, observed)
         completed = replace(
             seen,
-            ready_brokers=ready,
+            ready_brokers=tuple(sorted(known.brokers)),
             add_settings=await self._find_settings(seen, observed, Mode.ADD_BROKERS),
             remove_settings=await self._find_settings(seen, observed, Mode.REMOVE_BROKERS),
-            is_executing=await self._ask_executor(seen, observed),
+            is_executing=is_executing,
             blocked_replicas=_count_replicas(seen, snapshot),
         )
-        return CompletedObservation(observation=completed, is_waiting=is_waiting)
+        is_waiting = bool(queued) if snapshot is None else candidates != known.brokers
+        return CompletedObservation(observation=completed, is_waiting=is_waiting, problem=known.problem or problem)
 
     async def _find_settings(
         self, seen: AutoRebalanceObservation, observed: ObservedCluster, mode: Mode
@@ -67,33 +74,36 @@ class RebalanceInputs:
         goals = config.get("goals") if isinstance(config, dict) else None
         return await self._observer.find_settings(kafka.metadata.namespace, configured, goals)
 
-    async def _list_ready(
-        self, observed: ObservedCluster, snapshot: BrokerSnapshot | None, queued: set[int]
-    ) -> tuple[tuple[int, ...], bool]:
-        """Queued brokers whose pods are ready, and which Kafka and the engine know; and whether some may follow."""
-        if snapshot is None or not queued:
-            return (), bool(queued)
-        running = {
-            node_id for pod_set in observed.pod_sets.values() if pod_set.is_up_to_date for node_id in pod_set.node_ids
-        }
-        candidates = queued & running
-        registered = candidates & snapshot.registered
-        known = await self._brokers.list_known(observed.kafka, registered) if registered else frozenset()
-        return tuple(sorted(known)), candidates != known
+    async def _list_known(
+        self, observed: ObservedCluster, snapshot: BrokerSnapshot | None, candidates: set[int]
+    ) -> KnownBrokers:
+        """Brokers whose pods are ready, and which Kafka and the engine know."""
+        registered = candidates & snapshot.registered if snapshot is not None else set[int]()
+        return await self._brokers.list_known(observed.kafka, registered) if registered else KnownBrokers()
 
-    async def _ask_executor(self, seen: AutoRebalanceObservation, observed: ObservedCluster) -> bool | None:
-        """Whether the engine moves replicas for an automatic rebalance; None: not asked, or no answer."""
+    async def _ask_executor(
+        self, seen: AutoRebalanceObservation, observed: ObservedCluster
+    ) -> tuple[bool | None, Reason | None]:
+        """Whether the engine moves replicas for an automatic rebalance; None: not asked, or why it did not answer."""
         if not needs_executor_state(seen.stored, seen.add_rebalance, seen.remove_rebalance):
-            return None
+            return None, None
         cruise_control = await self._cruise_controls.find(observed.kafka)
-        if isinstance(cruise_control, RebalanceRefused):
-            return None
-        state = await cruise_control.read_executor_state()
+        state = (
+            cruise_control
+            if isinstance(cruise_control, RebalanceRefused)
+            else await cruise_control.read_executor_state()
+        )
         if isinstance(state, RebalanceRefused):
-            return None
+            return None, Reason(code=state.reason, message=state.message)
         if observed.sessions and state.triggered_task_id and state.triggered_task_id not in observed.sessions:
-            return False
-        return not state.is_idle
+            return False, None
+        return not state.is_idle, None
+
+
+def _list_candidates(observed: ObservedCluster, queued: set[int]) -> set[int]:
+    """Queued brokers whose pods are ready."""
+    up_to_date = [pod_set for pod_set in observed.pod_sets.values() if pod_set.is_up_to_date]
+    return queued.intersection(node_id for pod_set in up_to_date for node_id in pod_set.node_ids)
 
 
 def _count_replicas(seen: AutoRebalanceObservation, snapshot: BrokerSnapshot | None) -> int | None:

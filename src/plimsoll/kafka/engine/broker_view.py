@@ -9,7 +9,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.kafka.brokers.cordons import change_cordons
 from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
 from plimsoll.kafka.brokers.replica_placement import read_replica_placement
-from plimsoll.kafka.controllers.ports import BrokerSnapshot
+from plimsoll.kafka.controllers.ports import BrokerSnapshot, KnownBrokers
 from plimsoll.kafka.executor.errors import RecordUnusable
 from plimsoll.kafka.executor.reasons import name_some
 from plimsoll.kafka.executor.unregistering import unregister_and_record, unregister_broker
@@ -67,22 +67,25 @@ class ConnectedBrokerView:
             replicas={broker: len(partitions) for broker, partitions in placement.partitions.items()},
         )
 
-    async def list_known(self, kafka: Kafka, brokers: Collection[int]) -> frozenset[int]:
+    async def list_known(self, kafka: Kafka, brokers: Collection[int]) -> KnownBrokers:
         if self._cruise_controls is not None:
             return await self._ask_cruise_control(self._cruise_controls, kafka, brokers)
         admin = await self._connections.get_admin(kafka)
         answers = await asyncio.gather(*(_has_log_dirs(admin, broker) for broker in brokers))
-        return frozenset(broker for broker, answers_now in zip(brokers, answers, strict=True) if answers_now)
+        known = frozenset(broker for broker, answers_now in zip(brokers, answers, strict=True) if answers_now)
+        return KnownBrokers(brokers=known)
 
     async def _ask_cruise_control(
         self, cruise_controls: CruiseControlAccess, kafka: Kafka, brokers: Collection[int]
-    ) -> frozenset[int]:
+    ) -> KnownBrokers:
         client = await cruise_controls.find(kafka)
         known = client if isinstance(client, RebalanceRefused) else await client.list_known_brokers()
         if not isinstance(known, RebalanceRefused):
-            return known & frozenset(brokers)
-        # Too few samples say nothing about brokers, and Cruise Control itself says so to a request.
-        return frozenset(brokers) if known.reason == _NOT_ENOUGH_WINDOWS else frozenset()
+            return KnownBrokers(brokers=known & frozenset(brokers))
+        if known.reason == _NOT_ENOUGH_WINDOWS:
+            # Too few samples say nothing about brokers, and Cruise Control itself says so to a request.
+            return KnownBrokers(brokers=frozenset(brokers))
+        return KnownBrokers(problem=Reason(code=known.reason, message=known.message))
 
     async def change_cordons(
         self, kafka: Kafka, *, leaving: Collection[int], staying: Collection[int]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ import structlog
 from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
 from plimsoll.kafka.cruise_control.client.answers import UNCONNECTED
 from plimsoll.kafka.engine.engine import Engine
+from plimsoll.kafka.engine.guarded_admin import GuardedKafkaAdmin
 from plimsoll.kafka.executor.errors import RecordUnusable
 from plimsoll.kafka.model.rebalances import RebalanceRefused
 from plimsoll.kafka.model.settings import AnalyzerSettings
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.executor.record import ExecutionStore
     from plimsoll.kafka.model.description import BrokerCapacity
     from plimsoll.kafka.model.executions import ExecutionProgress
+    from plimsoll.kube.transport import Guard
     from plimsoll.objects.api.kafka import Kafka
 
     OpenStore = Callable[[Kafka], ExecutionStore]
@@ -50,23 +53,28 @@ class _Entry:
     kafka: Kafka
     """As it was seen last: it may be paused meanwhile."""
     connection: ClusterConnection
+    admin: KafkaAdmin
     refreshed_at_s: float
     engine: Engine | None = None
 
 
 class BrokerConnections:
-    """The connection to each cluster's brokers, with its engine. One at a time is opened per cluster."""
+    """The connection to each cluster's brokers, with its engine. One at a time is opened per cluster.
 
-    def __init__(self, connector: BrokerConnector, *, clock: Clock) -> None:
+    `guard`: the leader's, asked before changes at the brokers.
+    """
+
+    def __init__(self, connector: BrokerConnector, *, clock: Clock, guard: Guard | None = None) -> None:
         self._connector = connector
         self._clock = clock
+        self._guard = guard
         self._entries: dict[tuple[str, str], _Entry] = {}
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def get_admin(self, kafka: Kafka) -> KafkaAdmin:
         """The brokers of a Kafka. Raises `KafkaUnavailable`."""
         async with self.lock(kafka):
-            return (await self.open(kafka)).connection.admin
+            return (await self.open(kafka)).admin
 
     def lock(self, kafka: Kafka) -> asyncio.Lock:
         """Held while the connection or the engine of a Kafka is opened or closed."""
@@ -81,12 +89,18 @@ class BrokerConnections:
             entry = None
         if entry is None:
             connection = await self._connector.connect(kafka)
-            entry = self._entries[key] = _Entry(kafka, connection, now_s)
+            admin = GuardedKafkaAdmin(connection.admin, self._guard, on_failure=lambda: self._expire(key))
+            entry = self._entries[key] = _Entry(kafka, connection, admin, now_s)
         entry.kafka = kafka
         if now_s - entry.refreshed_at_s >= REFRESH_S:
             entry.refreshed_at_s = now_s
             await entry.connection.refresh(kafka)
         return entry
+
+    def _expire(self, key: tuple[str, str]) -> None:
+        """A request failed: the next use of the connection looks at the certificates first."""
+        if (entry := self._entries.get(key)) is not None:
+            entry.refreshed_at_s = -math.inf
 
     async def close_cluster(self, namespace: str, name: str) -> None:
         """Close what is open for a Kafka that is gone."""
@@ -165,7 +179,7 @@ class Engines:
         kafka, journal = entry.kafka, self.dependencies.journal
         engine = Engine(
             self.dependencies,
-            admin=entry.connection.admin,
+            admin=entry.admin,
             store=self.open_store(kafka),
             read_guard=read_guard,
             journal=None if journal is None else ClusterJournal(journal, kafka.metadata.namespace, kafka.metadata.name),

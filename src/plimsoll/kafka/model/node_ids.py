@@ -71,6 +71,8 @@ class NodePool(Value):
     remove_node_ids: NodeIdRanges = NodeIdRanges()
     is_deleting: bool = False
     """It is being deleted, and a finalizer holds it: all its nodes leave."""
+    has_broker_pods: bool = False
+    """Its pods were made as brokers. They are, whatever its roles have become since: pods are not rolled."""
 
     @property
     def is_broker(self) -> bool:
@@ -79,6 +81,10 @@ class NodePool(Value):
     @property
     def was_broker(self) -> bool:
         return "broker" in (self.former_roles or self.roles)
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in (self.former_roles or self.roles)
 
 
 class PoolNodeIds(Value):
@@ -109,6 +115,7 @@ class NodeIdAssignment(Value):
     """The whole cluster is new: its brokers are not an addition to anything."""
     problems: tuple[Reason, ...] = ()
     """Configuration errors; the pools concerned stay as they are."""
+    warnings: tuple[Reason, ...] = ()
 
     @property
     def added_brokers(self) -> tuple[int, ...]:

@@ -38,6 +38,8 @@ class ClusterResult:
     step: AutoRebalanceStep | None = None
     actions: tuple[AutoRebalanceAction, ...] = field(default=())
     """The actions that were carried out."""
+    pod_set_changes: tuple[Action, ...] = ()
+    """What was changed in pod sets; if nothing may be done, what would be changed."""
     warnings: tuple[Reason, ...] = ()
     problem: Reason | None = None
     pause: Reason | None = None
@@ -97,7 +99,7 @@ def build_reference(kafka: Kafka) -> ObjectReference:
 def build_sentence(result: ClusterResult) -> str:
     """Build the sentence for the log."""
     if result.pause is not None:
-        planned = "; ".join(str(action.reason) for action in (result.step.actions if result.step is not None else ()))
+        planned = "; ".join(str(action.reason) for action in _list_planned(result))
         return f"{result.ref}: nothing is done, {result.pause}{': ' if planned else ''}{planned}"
     if result.problem is not None:
         return f"{result.ref}: {result.problem}"
@@ -109,6 +111,8 @@ def build_sentence(result: ClusterResult) -> str:
 
 def list_events(result: ClusterResult) -> Iterator[tuple[EventType, str, str]]:
     """Type, reason and message of the Events: actions, problems and warnings."""
+    for change in result.pod_set_changes if result.pause is None else ():
+        yield EventType.NORMAL, change.reason.code, str(change.reason)
     for action in result.actions:
         yield EventType.NORMAL, action.reason.code, str(action.reason)
     for reason in result.step.reasons if result.step is not None else ():
@@ -121,11 +125,22 @@ def list_events(result: ClusterResult) -> Iterator[tuple[EventType, str, str]]:
 
 def build_journal_plan(result: ClusterResult, *, number: int) -> tuple[Plan, tuple[Outcome, ...]]:
     """The plan for `plimsoll why kafka/NS/NAME`, with its outcomes."""
-    actions = tuple(_build_action(action, result) for action in result.actions)
-    outcomes = tuple(Outcome(action=action, result=Result.DONE) for action in actions)
+    if result.pause is not None:
+        actions = tuple(_list_planned(result))
+        outcomes = tuple(Outcome(action=action, result=Result.HELD_BACK, reason=result.pause) for action in actions)
+    else:
+        actions = (*result.pod_set_changes, *(_build_action(action, result) for action in result.actions))
+        outcomes = tuple(Outcome(action=action, result=Result.DONE) for action in actions)
     not_done = [NotDone(what=what, about=(result.ref,), reason=reason) for what, reason in _list_reasons(result)]
     plan = Plan(subsystem=SUBSYSTEM, snapshot=number, at=result.at, actions=actions, not_done=tuple(not_done))
     return plan, outcomes
+
+
+def _list_planned(result: ClusterResult) -> Iterator[Action]:
+    """What would be done if it were allowed."""
+    yield from result.pod_set_changes
+    for action in result.step.actions if result.step is not None else ():
+        yield _build_action(action, result)
 
 
 def _build_action(action: AutoRebalanceAction, result: ClusterResult) -> Action:
@@ -141,7 +156,7 @@ def _list_reasons(result: ClusterResult) -> Iterator[tuple[str, Reason]]:
         yield "is left as it is", result.pause
     if result.problem is not None:
         yield "is NotReady", result.problem
-    done = {str(action.reason) for action in result.actions}
+    done = {str(action.reason) for action in _list_planned(result)} | {str(act.reason) for act in result.actions}
     for reason in result.step.reasons if result.step is not None else ():
         if str(reason) not in done:
             yield "waits", reason

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.plans import Reason
 from plimsoll.kube.conditions import find_unchanged, list_conditions, set_transition_time, to_json
 from plimsoll.objects.api.meta import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
-
-    from plimsoll.core.plans import Reason
 
 READY: Final = "Ready"
 NOT_READY: Final = "NotReady"
@@ -44,6 +43,15 @@ def build_conditions(
     known = list_conditions(before)
     conditions = [to_json(condition, omits_empty=True) for condition in written]
     return [set_transition_time(condition, find_unchanged(known, condition), now) for condition in conditions]
+
+
+def read_warnings(conditions: Any) -> tuple[Reason, ...]:
+    """The Warning conditions of a status."""
+    return tuple(
+        Reason(code=str(condition.get("reason", "")), message=str(condition.get("message", "")))
+        for condition in list_conditions(conditions)
+        if condition.get("type") == WARNING
+    )
 
 
 def reduce_patch(status: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,6 +36,10 @@ class ListedPod(Value):
     def revision(self) -> str:
         return read_revision(_get_map(_get_map(self.body, "metadata"), "annotations"))
 
+    @property
+    def labels(self) -> dict[str, str]:
+        return _get_map(_get_map(self.body, "metadata"), "labels")
+
 
 class ListedPods(Value):
     """The usable entries by name, in their order, and the problems of the others."""
@@ -75,7 +79,7 @@ def read_listed_pods(pod_set: StrimziPodSet, *, lists_pods: bool = True) -> List
             problems.append(read)
         elif read.name in pods:
             problems.append(_build_problem(f"{path}.metadata.name", f"{read.name} is listed twice"))
-        elif isinstance(selector, LabelSelector) and not selector.matches(_read_labels(read.body)):
+        elif isinstance(selector, LabelSelector) and not selector.matches(read.labels):
             problems.append(_build_problem(f"{path}.metadata.labels", "do not match spec.selector"))
         else:
             pods[read.name] = read
@@ -111,10 +115,6 @@ def _read_entry(entry: Any, path: str, *, namespace: str) -> ListedPod | Reason:
 
 def _is_text_map(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
-
-
-def _read_labels(body: Mapping[str, Any]) -> dict[str, str]:
-    return _get_map(_get_map(body, "metadata"), "labels")
 
 
 def _get_map(whole: Mapping[str, Any], key: str) -> dict[str, Any]:

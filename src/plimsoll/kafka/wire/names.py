@@ -36,6 +36,9 @@ REVISION_ANNOTATION: Final = "strimzi.io/revision"
 AUTO_REBALANCING_FINALIZER: Final = "strimzi.io/auto-rebalancing"
 """On automatic KafkaRebalances. An object of their name without it belongs to a user."""
 
+NODE_POOL_FINALIZER: Final = "plimsoll.io/node-pool"
+"""On node pools in operator mode: a deleted pool stays until its brokers are empty and its pods are gone."""
+
 # ---- names
 
 BROKER_ROLE: Final = "broker"

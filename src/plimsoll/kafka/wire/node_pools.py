@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.core.plans import Ref
+from plimsoll.core.plans import Reason, Ref
 from plimsoll.kafka.model.node_ids import NodePool
-from plimsoll.kafka.wire.names import BROKER_ROLE, CONTROLLER_ROLE, VIRTUAL_POOL
+from plimsoll.kafka.wire.names import BROKER_ROLE, CLUSTER_LABEL, CONTROLLER_ROLE, VIRTUAL_POOL
 from plimsoll.kafka.wire.node_id_ranges import read_next_node_ids, read_remove_node_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.core.plans import Reason
     from plimsoll.objects.api.kafka import Kafka, KafkaNodePool
 
 
-def read_node_pool(pool: KafkaNodePool) -> tuple[NodePool, tuple[Reason, ...]]:
+def read_node_pool(pool: KafkaNodePool, *, has_broker_pods: bool = False) -> tuple[NodePool, tuple[Reason, ...]]:
     """The pool, and a warning for every annotation that is ignored. Its numbers are checked by the assignment."""
     metadata = pool.metadata
     path = str(Ref(kind="kafkanodepool", namespace=metadata.namespace, name=metadata.name))
@@ -32,6 +31,7 @@ def read_node_pool(pool: KafkaNodePool) -> tuple[NodePool, tuple[Reason, ...]]:
         next_node_ids=next_node_ids,
         remove_node_ids=remove_node_ids,
         is_deleting=metadata.deletion_timestamp is not None,
+        has_broker_pods=has_broker_pods,
     )
     return read, (*next_warnings, *remove_warnings)
 
@@ -51,3 +51,13 @@ def build_virtual_pool(kafka: Kafka, node_ids: Iterable[int]) -> NodePool | None
         roles=(BROKER_ROLE, CONTROLLER_ROLE),
         node_ids=tuple(node_ids),
     )
+
+
+def explain_no_nodes(kafka: Kafka) -> Reason:
+    """The problem of a Kafka without node pools and without `spec.kafka.replicas`."""
+    metadata = kafka.metadata
+    message = (
+        f"the cluster has no nodes: create a KafkaNodePool in namespace {metadata.namespace} with the label "
+        f"{CLUSTER_LABEL}: {metadata.name}, or set spec.kafka.replicas"
+    )
+    return Reason(code="InvalidResourceException", message=message, facts={"field": "spec.kafka.replicas"})

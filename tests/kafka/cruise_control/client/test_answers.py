@@ -19,6 +19,7 @@ from plimsoll.kafka.model.rebalances import (
     RebalanceTask,
     RebalanceTaskStatus,
     ServerBusy,
+    TransientReason,
 )
 from plimsoll.web.client import FailureKind, RequestFailed, Response
 from tests.kafka.cruise_control.client.recorded import NAMES, build_response, read_recorded
@@ -84,7 +85,7 @@ def test_a_recorded_rebalance_is_a_proposal_progress_too_few_windows_or_a_refusa
         ("error-remove-broker-not-enough-racks", "OptimizationFailureException", False, "[RackAwareGoal]"),
         ("cccli-remove-brokers-dryrun", "OptimizationFailureException", False, "[RackAwareGoal]"),
         ("error-bad-regex", answers.REST_ERROR, False, "Unclosed group"),
-        ("auth-none", answers.REST_ERROR, False, "401: a page in HTML: Error 401 Unauthorized"),
+        ("auth-none", TransientReason.ACCESS_MISSING, True, "401: a page in HTML: Error 401 Unauthorized"),
         ("auth-user-post-rebalance", answers.REST_ERROR, False, "403: a page in HTML: Error 403 !role"),
         ("error-method-put", answers.REST_ERROR, False, "405: no text"),
         ("error-unknown-endpoint", answers.REST_ERROR, False, "Unrecognized endpoint"),

@@ -25,6 +25,7 @@ from plimsoll.kafka.model.rebalances import (
     RebalanceTask,
     RebalanceTaskStatus,
     ServerBusy,
+    TransientReason,
 )
 from plimsoll.objects.codec.decode_problems import describe_problem
 from plimsoll.web.client import FailureKind, RequestFailed, Response
@@ -50,8 +51,10 @@ _TRANSIENT_TEXTS: Final = (
     _SERVLET_CAPACITY,
     "BrokerCapacityResolutionException",
     "NullPointerException",
+    "org.apache.kafka.common.errors.TimeoutException",
 )
-"""What a later attempt may not meet: another execution, too many requests, a capacity that is not loaded yet."""
+"""What a later attempt may not meet: another execution, too many requests, a capacity that is not loaded yet, brokers
+that did not answer in time."""
 _TRANSIENT_STATUSES: Final = frozenset(
     {
         HTTPStatus.REQUEST_TIMEOUT,
@@ -296,7 +299,11 @@ def refuse_answer(answer: Response) -> RebalanceRefused:
     """An answer that is an error, or not of Cruise Control."""
     is_transient = answer.status in _TRANSIENT_STATUSES or answer.status == HTTPStatus.ACCEPTED
     prefix = f"Cruise Control answers {answer.status}: "
-    return _refuse_text(_read_error_text(answer), prefix=prefix, is_transient=is_transient)
+    refused = _refuse_text(_read_error_text(answer), prefix=prefix, is_transient=is_transient)
+    if answer.status == HTTPStatus.UNAUTHORIZED:
+        # The password is rotated, and one of the two sides has the former one. The Secret is read with each use.
+        return RebalanceRefused(reason=TransientReason.ACCESS_MISSING, message=refused.message, is_transient=True)
+    return refused
 
 
 def _refuse_text(text: str, *, prefix: str = "", is_transient: bool = False) -> RebalanceRefused:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
+from plimsoll.kafka.brokers.ports import KafkaNotSent, KafkaRefused, KafkaUnavailable
 from plimsoll.kafka.executor import reasons
 from plimsoll.kafka.executor.observing import METADATA_LAG_S
 from plimsoll.kafka.executor.phases.batches import BrokerSlots, find_leader, list_involved
@@ -235,7 +235,12 @@ class ReplicaMoves:
             context.started_bytes = before
             raise
         if is_ready:
-            await self._send(batch)
+            try:
+                await self._send(batch)
+            except KafkaNotSent:
+                self._take_back(batch)
+                context.started_bytes = before
+                raise
         else:
             self._take_back(batch)
             context.started_bytes = before
@@ -248,7 +253,13 @@ class ReplicaMoves:
     async def _send(self, batch: list[MovementTask]) -> None:
         for task in batch:
             task.attempts += 1
-        answer = await self._context.admin.alter_reassignments({task.key: task.proposal.new_replicas for task in batch})
+        targets = {task.key: task.proposal.new_replicas for task in batch}
+        try:
+            answer = await self._context.admin.alter_reassignments(targets)
+        except KafkaNotSent:
+            for task in batch:
+                task.attempts -= 1
+            raise
         for task in batch:
             error = answer.get(task.key)
             if error is None:

@@ -1,0 +1,77 @@
+"""A dry run and a pause report what would be done to pod sets and rebalances, and write nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plimsoll.core.plans import Ref, Result
+from plimsoll.kafka.reporting.cluster_reporter import build_journal_plan, build_sentence
+from plimsoll.kafka.settings import KafkaSettings
+from tests.kafka.controllers.operator_bench import API, OperatorBench
+from tests.kafka.controllers.pod_set_cluster import SETS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KAFKA = Ref(kind="kafka", namespace="kafka", name="c")
+
+
+def start_dry_run(bench: OperatorBench) -> None:
+    bench.settings = KafkaSettings(dry_run=True)
+    bench.start_operator()
+
+
+def pause(bench: OperatorBench) -> None:
+    bench.patch(f"{API}/kafkas/c", {"metadata": {"annotations": {"plimsoll.io/paused": "maintenance"}}})
+
+
+@pytest.mark.parametrize("hold", [start_dry_run, pause])
+def test_what_would_be_done_to_pod_sets_is_reported(hold: Callable[[OperatorBench], None]):
+    with OperatorBench() as bench:
+        bench.make_cluster(modes=[{"mode": "remove-brokers"}])
+        bench.scale(5)
+        bench.step()
+        bench.make_ready(3, 4)
+        bench.step()
+        hold(bench)
+        bench.scale(4)
+        bench.make_pool("q", replicas=1)
+        before = bench.kafka, bench.ask("GET", SETS).body["items"]
+        result = bench.step()
+        assert result is not None
+        assert (bench.kafka, bench.ask("GET", SETS).body["items"]) == before
+        plan, outcomes = build_journal_plan(result, number=0)
+        assert [(action.verb, str(action.target)) for action in plan.filter_by_ref(KAFKA).actions] == [
+            ("remove-pods", "strimzipodset/kafka/c-p"),
+            ("add-pods", "strimzipodset/kafka/c-q"),
+        ]
+        assert {outcome.result for outcome in outcomes} == {Result.HELD_BACK}
+        assert "c-p-4 leaves" in build_sentence(result)
+        assert "c-q-5 is added: kafkanodepool/kafka/q asks for 1 node" in build_sentence(result)
+
+
+def test_a_broker_with_replicas_is_not_reported_to_leave():
+    with OperatorBench() as bench:
+        bench.make_cluster()
+        start_dry_run(bench)
+        bench.scale(2)
+        result = bench.step()
+        assert result is not None
+        plan, _ = build_journal_plan(result, number=0)
+        assert [(action.verb, str(action.target)) for action in plan.actions] == [
+            ("create", "kafkarebalance/kafka/c-auto-rebalancing-remove-brokers")
+        ]
+        assert bench.rebalances == {}
+
+
+def test_what_was_done_to_pod_sets_is_in_the_journal():
+    with OperatorBench() as bench:
+        bench.make_cluster()
+        bench.scale(4)
+        result = bench.step()
+        assert result is not None
+        plan, outcomes = build_journal_plan(result, number=0)
+        assert [action.verb for action in plan.actions] == ["add-pods"]
+        assert [outcome.result for outcome in outcomes] == [Result.DONE]

@@ -1,0 +1,173 @@
+"""A process that lost its lease moves nothing, and rotated credentials are read again without a user."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plimsoll.app.kafka.simulated_connector import SimulatedBrokers
+from plimsoll.kafka.brokers.ports import KafkaRefused
+from tests.kafka.controllers import operator_bench
+from tests.kafka.controllers.operator_bench import HeldLease, OperatorBench
+from tests.kafka.controllers.test_bad_input import list_messages
+from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import ADD, scale_up
+from tests.kafka.definitions.builders import NAMESPACE
+
+if TYPE_CHECKING:
+    from plimsoll.objects.api.kafka import Kafka
+
+SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+
+
+def run_until(bench: OperatorBench, state: str) -> None:
+    for _ in range(20):
+        bench.step()
+        bench.run_rebalances()
+        if bench.rebalance_state(ADD) == state:
+            return
+        bench.run.advance_by(1)
+    raise AssertionError(bench.rebalances)
+
+
+# ---- the lease
+
+
+def test_a_process_that_lost_its_lease_moves_nothing():
+    with OperatorBench() as bench:
+        bench.make_cluster(partitions=60)
+        scale_up(bench)
+        run_until(bench, "Rebalancing")
+        bench.lease.is_held = False
+        assert bench.brokers.list_reassignments()
+        for _ in range(20):
+            bench.run.advance_by(10)
+        assert not bench.brokers.list_reassignments(), "what was under way has ended"
+        before = bench.count_replicas(3)
+        assert before < 30, "and nothing followed"
+        bench.run.run_until(bench.parts.close())
+        bench.lease = HeldLease()
+        bench.start_operator()
+        assert bench.run_to_the_end()[-1] == "Ready"
+        assert bench.count_replicas(3) >= 40
+        assert len(bench.executions) == 1
+
+
+# ---- Cruise Control's password
+
+
+def write_password(bench: OperatorBench, password: str) -> None:
+    data = {"rebalance-operator.password": b64encode(password.encode()).decode()}
+    name = "c-cruise-control-api"
+    if bench.ask("GET", f"{SECRETS}/{name}").status == 404:
+        bench.made(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data})
+    else:
+        bench.patch(f"{SECRETS}/{name}", {"data": data})
+
+
+@pytest.fixture
+def secured(monkeypatch: pytest.MonkeyPatch) -> OperatorBench:
+    """An operator whose Cruise Control has a password."""
+    monkeypatch.setattr(operator_bench, "ENGINE", "cruise-control")
+    bench = OperatorBench()
+    bench.cruise_control.password = "first"
+    return bench
+
+
+@pytest.mark.parametrize("state", ["PendingProposal", "ProposalReady", "Rebalancing"])
+def test_a_rebalance_goes_on_after_the_password_of_cruise_control_was_rotated(secured: OperatorBench, state: str):
+    with secured as bench:
+        write_password(bench, "first")
+        bench.make_cluster()
+        scale_up(bench)
+        if state != "PendingProposal":
+            run_until(bench, state)
+        bench.cruise_control.password = "second"
+        bench.run_rebalances()
+        bench.run_rebalances()
+        conditions = bench.rebalances[ADD]["status"]["conditions"]
+        assert any("401" in condition.get("message", "") for condition in conditions), conditions
+        assert "CruiseControlAccessMissingException" in {condition.get("reason") for condition in conditions}
+        write_password(bench, "second")
+        assert bench.run_to_the_end()[-1] == "Ready"
+        assert bench.conditions == {"Ready": [""]}
+        assert [sent for sent in bench.sent if "dryrun=false" in sent].count("add_broker dryrun=false brokerid=3") == 1
+
+
+def test_a_kafka_that_waits_for_cruise_control_names_the_refusal(secured: OperatorBench):
+    with secured as bench:
+        write_password(bench, "first")
+        bench.make_cluster()
+        bench.cruise_control.password = "second"
+        scale_up(bench)
+        assert (bench.state, bench.rebalances) == ("ScalingUp", {})
+        assert bench.conditions == {"Ready": [""], "Warning": ["CruiseControlAccessMissingException"]}
+        assert "401" in list_messages(bench)
+        write_password(bench, "second")
+        assert bench.run_to_the_end()[-1] == "Ready"
+        assert bench.conditions == {"Ready": [""]}
+
+
+# ---- the password of the brokers
+
+
+class CheckedBrokers(SimulatedBrokers):
+    """Brokers with a password. A connection has the one that was in force when it was opened or refreshed."""
+
+    secret = "first"
+    """What the Secret has."""
+    password = "first"
+    """What the brokers accept."""
+
+    async def connect(self, kafka: Kafka) -> Any:
+        return _CheckedConnection(await super().connect(kafka), self)
+
+
+class _CheckedConnection:
+    def __init__(self, connection: Any, brokers: CheckedBrokers) -> None:
+        self._admin = connection.admin
+        self._brokers = brokers
+        self._password = brokers.secret
+        self.admin = self
+
+    def __getattr__(self, name: str) -> Any:
+        async def send(*values: Any) -> Any:
+            if self._password != self._brokers.password:
+                raise KafkaRefused("the broker refuses the password", code="SASL_AUTHENTICATION_FAILED")
+            return await getattr(self._admin, name)(*values)
+
+        return send
+
+    async def refresh(self, _kafka: Kafka) -> None:
+        self._password = self._brokers.secret
+
+    async def close(self) -> None:
+        """There is no socket."""
+
+
+@pytest.mark.parametrize("is_executing", [False, True])
+def test_a_cluster_goes_on_after_the_password_of_its_brokers_was_rotated(
+    monkeypatch: pytest.MonkeyPatch, *, is_executing: bool
+):
+    monkeypatch.setattr(operator_bench, "SimulatedBrokers", CheckedBrokers)
+    monkeypatch.setattr(CheckedBrokers, "secret", "first")
+    with OperatorBench() as bench:
+        bench.make_cluster()
+        scale_up(bench)
+        if is_executing:
+            run_until(bench, "Rebalancing")
+        monkeypatch.setattr(CheckedBrokers, "password", "second")
+        for _ in range(3):
+            bench.step()
+            bench.run_rebalances()
+            bench.run.advance_by(5)
+        shown = f"{list_messages(bench)} {bench.rebalances[ADD]['status']}"
+        assert "password" in shown
+        monkeypatch.setattr(CheckedBrokers, "secret", "second")
+        started = bench.run.clock.monotonic_s()
+        assert bench.run_to_the_end()[-1] == "Ready"
+        assert bench.run.clock.monotonic_s() - started < 600
+        assert bench.count_replicas(3) >= 20
+        assert len(bench.executions) == 1
+        assert bench.conditions == {"Ready": [""]}

@@ -1,0 +1,205 @@
+"""Node pools that are deleted, lose a role, or are missing (docs/design/kafka.md 4.3 and D18)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plimsoll.kafka.settings import KafkaSettings
+from tests.kafka.controllers.operator_bench import API, OperatorBench
+from tests.kafka.controllers.pod_set_cluster import SETS
+from tests.kafka.controllers.test_bad_input import list_messages
+from tests.kafka.controllers.test_k22_cluster_crashes import SweptBench
+
+FINALIZER = "plimsoll.io/node-pool"
+POOLS = f"{API}/kafkanodepools"
+
+
+def make_two_pools(bench: OperatorBench, **more: Any) -> None:
+    """Pools p (0 to 2) and q (10 to 12); q holds replicas too."""
+    bench.make_cluster(pools=("p", "q"), **more)
+    bench.brokers.create_topic("more", [[10, 0, 1], [11, 1, 2], [12, 2, 0]], size_bytes=1_000_000)
+
+
+# ---- roles
+
+
+def test_a_pool_whose_brokers_hold_replicas_keeps_the_broker_role():
+    with OperatorBench() as bench:
+        bench.make_cluster()
+        bench.patch(f"{POOLS}/p", {"spec": {"roles": ["controller"]}})
+        bench.step()
+        assert bench.conditions == {"Ready": [""], "Warning": ["ScaleDownPreventionCheck"]}
+        assert "pool p keeps the role broker: brokers 0, 1, 2 hold replicas" in list_messages(bench)
+        assert bench.read_pool()["status"]["roles"] == ["broker"]
+        assert bench.read_pool()["spec"]["roles"] == ["controller"], "the spec is the user's"
+        assert len(bench.live) == 3
+        del bench.brokers.catch_up().topics["orders"]
+        bench.step()
+        assert bench.conditions == {"Ready": [""]}
+        assert bench.read_pool()["status"]["roles"] == ["controller"]
+
+
+def test_a_pool_that_keeps_its_role_scales_up_with_brokers():
+    with OperatorBench() as bench:
+        bench.make_cluster()
+        bench.patch(f"{POOLS}/p", {"spec": {"roles": ["controller"], "replicas": 4}})
+        bench.step()
+        assert bench.lists == ([3], [])
+        bench.make_ready(3)
+        assert 3 in bench.brokers.catch_up().brokers
+
+
+@pytest.mark.usefixtures("engine")
+def test_pods_that_run_as_brokers_are_checked_whatever_their_pool_has_become():
+    with SweptBench() as bench:
+        bench.make_cluster(topic=False)
+        bench.patch(f"{POOLS}/p", {"spec": {"roles": ["controller"]}})
+        bench.step()
+        assert bench.read_pool()["status"]["roles"] == ["controller"]
+        bench.brokers.create_topic("late", [[0, 1], [1, 2]], size_bytes=1_000_000)
+        bench.scale(2)
+        bench.step()
+        assert len(bench.live) == 3
+        assert bench.lists == ([], [2])
+        bench.settle()
+        assert bench.live == ["c-p-0", "c-p-1"]
+
+
+# ---- deletion
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_deleted_pool_goes_when_its_brokers_are_empty():
+    with SweptBench() as bench:
+        make_two_pools(bench)
+        assert bench.read_pool("q")["metadata"]["finalizers"] == [FINALIZER]
+        bench.delete(f"{POOLS}/q")
+        bench.step()
+        assert "deletionTimestamp" in bench.read_pool("q")["metadata"]
+        assert bench.lists == ([], [10, 11, 12])
+        assert len(bench.live) == 6
+        assert bench.run_to_the_end()[-1] == "Ready"
+        bench.step()
+        assert bench.read_pool("q") == {}
+        assert bench.live == ["c-p-0", "c-p-1", "c-p-2"]
+        assert bench.ask("GET", f"{SETS}/c-q").status == 404
+        assert bench.conditions == {"Ready": [""]}
+        assert bench.read_pool("p")["metadata"]["finalizers"] == [FINALIZER]
+
+
+def test_a_deleted_pool_without_the_feature_stays_with_a_warning():
+    with SweptBench() as bench:
+        make_two_pools(bench, modes=None)
+        bench.delete(f"{POOLS}/q")
+        bench.step()
+        assert len(bench.live) == 6
+        assert bench.conditions == {"Ready": [""], "Warning": ["ScaleDownPreventionCheck"]}
+        assert "pool q, which is being deleted, keeps 3 nodes: brokers 10, 11, 12 hold" in list_messages(bench)
+        del bench.brokers.catch_up().topics["more"]
+        bench.step(2)
+        assert bench.read_pool("q") == {}
+        assert len(bench.live) == 3
+
+
+def test_a_pool_without_our_finalizer_that_is_gone_keeps_its_pods():
+    with OperatorBench() as bench:
+        make_two_pools(bench)
+        bench.patch(f"{POOLS}/q", {"metadata": {"finalizers": []}})
+        bench.delete(f"{POOLS}/q")
+        bench.step()
+        assert len(bench.live) == 6
+        assert bench.conditions == {"Ready": [""], "Warning": ["KafkaNodePoolMissing"]}
+
+
+def test_the_last_controllers_stay():
+    with OperatorBench() as bench:
+        bench.make_kafka()
+        bench.make_pool("controllers", ids="[100-102]", roles=["controller"])
+        bench.make_pool()
+        bench.step()
+        bench.make_all_ready()
+        bench.step()
+        bench.delete(f"{POOLS}/controllers")
+        bench.step(2)
+        assert len(bench.live) == 6
+        assert bench.conditions["Warning"] == ["LastControllers"]
+        bench.make_pool("others", ids="[200-202]", roles=["controller"])
+        bench.step(2)
+        assert bench.read_pool("controllers") == {}
+        assert [name for name in bench.live if "-controllers-" in name] == []
+
+
+@pytest.mark.parametrize("is_kafka_first", [True, False])
+def test_pools_are_let_go_with_their_kafka(is_kafka_first: bool):
+    with OperatorBench() as bench:
+        bench.make_cluster()
+        urls = [f"{API}/kafkas/c", f"{POOLS}/p"]
+        for url in urls if is_kafka_first else reversed(urls):
+            bench.delete(url)
+            bench.step()
+        assert bench.read_pool() == {}
+
+
+def test_a_pool_that_belongs_to_no_cluster_is_let_go():
+    with OperatorBench() as bench:
+        bench.make_cluster()
+        bench.patch(f"{POOLS}/p", {"metadata": {"labels": {"strimzi.io/cluster": None}}})
+        bench.delete(f"{POOLS}/p")
+        bench.run.run_until(bench.parts.clusters.run("kafka", ""))
+        assert bench.read_pool() == {}
+        bench.step()
+        assert len(bench.live) == 3
+
+
+def test_a_dry_run_changes_neither_pools_nor_rebalances_of_a_kafka_that_is_gone():
+    with OperatorBench() as bench:
+        bench.make_cluster()
+        bench.scale(4)
+        bench.step()
+        bench.make_ready(3)
+        bench.step()
+        bench.settings = KafkaSettings(dry_run=True)
+        bench.start_operator()
+        rebalances = bench.rebalances
+        assert rebalances
+        bench.patch(f"{API}/kafkarebalances/{next(iter(rebalances))}", {"metadata": {"ownerReferences": []}})
+        before = bench.rebalances, bench.read_pool()
+        bench.delete(f"{API}/kafkas/c")
+        bench.step()
+        assert (bench.rebalances, bench.read_pool()) == before
+
+
+# ---- no pool at all
+
+
+def test_a_kafka_without_pools_and_without_replicas_is_not_ready():
+    with OperatorBench() as bench:
+        bench.make_kafka()
+        bench.step()
+        assert bench.conditions == {"NotReady": ["InvalidResourceException"]}
+        assert "KafkaNodePool" in list_messages(bench)
+        assert "strimzi.io/cluster: c" in list_messages(bench)
+        assert "spec.kafka.replicas" in list_messages(bench)
+        bench.make_pool()
+        bench.step()
+        assert bench.conditions == {"Ready": [""]}
+
+
+# ---- a failed reconcile
+
+
+def test_a_failed_reconcile_keeps_the_warnings_of_the_last_good_one():
+    with OperatorBench() as bench:
+        bench.make_cluster(modes=None)
+        bench.scale(2)
+        bench.step()
+        before = bench.status_of_kafka["conditions"]
+        assert bench.conditions == {"Ready": [""], "Warning": ["ScaleDownPreventionCheck"]}
+        bench.run.advance_by(60)
+        for broker in range(3):
+            bench.brokers.kill_broker(broker)
+        bench.step()
+        assert bench.conditions == {"NotReady": ["KafkaUnavailable"], "Warning": ["ScaleDownPreventionCheck"]}
+        assert bench.status_of_kafka["conditions"][1] == before[1], "with its time"
