@@ -13,7 +13,7 @@ from tests.kafka.controllers import operator_bench
 from tests.kafka.controllers.operator_bench import HeldLease, OperatorBench
 from tests.kafka.controllers.test_bad_input import list_messages
 from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import ADD, scale_up
-from tests.kafka.definitions.builders import NAMESPACE
+from tests.objects.crds.kafka_definitions import NAMESPACE
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.kafka import Kafka
