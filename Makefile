@@ -15,7 +15,7 @@ help:
 	@echo 'make up              a cluster with a simulated cloud on this machine, until Ctrl-C (UP="--nodes 5" for options)'
 	@echo 'make test            the test suite, in less than five minutes'
 	@echo 'make test-scenarios  only the acceptance scenarios'
-	@echo 'make check           ruff, mypy --strict, import-linter'
+	@echo 'make check           ruff, mypy --strict, import-linter, and the tests of the architecture'
 	@echo 'make format          let ruff mend and format what it can'
 	@echo 'make test-e2e        slow tests, and tests that start servers'
 	@echo 'make test-long       every test with all its examples (hours of simulated time, thousands of clusters)'
@@ -46,20 +46,23 @@ free-ports:
 up: free-ports $(VENV)/.runtime
 	@$(BIN)/plimsoll up $(UP)
 
+# The tests of the architecture only read the source: they run while mypy keeps one core busy.
 check: $(VENV)/.dev
-	@passed=0; \
+	@$(PYTEST) -q tests/architecture > $(VENV)/architecture.log 2>&1 & architecture=$$!; \
+	passed=0; \
 	for tool in 'ruff check .' 'ruff format --check .' 'mypy' 'lint-imports --config .importlinter'; do \
 		$(BIN)/$$tool || { echo "$$tool failed"; exit 1; }; \
 		passed=$$((passed + 1)); \
 	done; \
-	echo "$$passed passed, 0 failed"
+	wait $$architecture || { cat $(VENV)/architecture.log; echo 'tests/architecture failed'; exit 1; }; \
+	echo "$$((passed + 1)) passed, 0 failed"
 
 format: $(VENV)/.dev
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
 test: $(VENV)/.dev
-	@$(PYTEST) --ignore=tests/e2e -n 2 -m 'not slow'
+	@$(PYTEST) --ignore=tests/e2e --ignore=tests/architecture -n 2 -m 'not slow'
 
 test-scenarios: $(VENV)/.dev
 	@$(PYTEST) tests/scenarios

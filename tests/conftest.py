@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not IS_LONG and isinstance(item, pytest.Function):
             _shorten(item.function)
     items.sort(key=lambda item: item.path.name not in WAITING_FILES)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported and collected out of the garbage collector's sight: it stays until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def _shorten(test: object) -> None:
