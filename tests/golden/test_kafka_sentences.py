@@ -39,6 +39,8 @@ ARGUMENTS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "explain_unavailable": [(("no broker answers",), {})],
     "explain_bytes_per_hour": [((100, 90), {})],
     "explain_unconfirmed": [((100, 90, 0), {}), ((0, 90, 1), {}), ((10, 90, 2), {})],
+    "explain_unfinished": [(("e1",), {})],
+    "explain_leader_kept": [((1, 2), {}), ((2, 2), {}), ((-1, 2), {})],
     "explain_stopped": [(((1, 2),), {"was_begun": True}), (((1, 2),), {"was_begun": False})],
     "explain_error": [(("X", "it says why"), {}), (("X", "it says why"), {"attempts": 3})],
     "explain_vanished": [((3,), {})],

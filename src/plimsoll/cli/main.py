@@ -88,6 +88,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _initialize_completion()
     try:
         code = app(given, prog_name="plimsoll", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except PlimsollError as error:
         details = {"path": getattr(error, "path", ""), "hint": getattr(error, "hint", "")}
         code = _report_error(str(error), code=error.exit_code, given=given, **details)
@@ -97,15 +99,22 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         code = _report_error(_format_usage_error(error), code=2, given=given, hint=_format_hint(given))
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except BrokenPipeError:  # `plimsoll … | head` is not an error
-        sys.stderr.close()
-        code = 0
+    except BrokenPipeError:
+        code = _end_output()
+    except SystemExit as ended:  # typer ends the process so if the reader of the output is gone
+        code = _end_output() if isinstance(ended.__context__, BrokenPipeError) else ended.code
     except OSError as error:
         code = _report_error(f"cannot write the output: {error.strerror}", code=2, given=given)
     except Exception:  # noqa: BLE001 - a bug must not look like "the answer is no", which is exit code 1
         traceback.print_exc()
         code = _report_error("internal error; please report it with the lines above", code=INTERNAL_ERROR, given=given)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _end_output() -> int:
+    """The reader of the output has enough: `plimsoll … | head` is not an error. What is left to flush goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 0
 
 
 def _initialize_completion() -> None:

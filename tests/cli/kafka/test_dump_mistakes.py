@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from plimsoll.kafka.brokers.dump import write_dump
 from tests.cli.runner import plimsoll
@@ -69,7 +70,7 @@ def test_capacities_that_cannot_be_true_are_refused(dump: Dump, field: str, valu
     dump.content["brokers"][2]["capacity"][field] = value
     refused = dump.run("plan")
     assert refused.returncode == 2
-    assert f"{dump.file}.brokers[2].capacity.{field}" in refused.stderr
+    assert f"{dump.file}: brokers[2].capacity.{field}: must be a number " in refused.stderr
 
 
 @pytest.mark.parametrize("value", [-2, 2**62])
@@ -92,7 +93,7 @@ def test_what_makes_no_sense_as_a_whole_names_the_file(dump: Dump, command: str)
     dump.content["brokers"].append(dump.content["brokers"][0])
     refused = dump.run(command)
     assert refused.returncode == 2
-    assert f"{dump.file}.brokers: broker 0 is listed twice" in refused.stderr
+    assert f"{dump.file}: brokers: broker 0 is listed twice" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -223,3 +224,80 @@ def test_queries_that_are_none_are_refused(dump: Dump, arguments: tuple[str, ...
     assert refused.returncode == 2
     assert "--prometheus-query" in refused.stderr
     assert problem in refused.stderr
+
+
+def set_leader(dump: dict[str, Any]) -> None:
+    dump["topics"][1]["partitions"][2]["leader"] = 99
+
+
+def name_topic(name: str) -> Any:
+    def change(dump: dict[str, Any]) -> None:
+        dump["topics"][0]["name"] = name
+
+    return change
+
+
+def set_log_dir(dump: dict[str, Any]) -> None:
+    dump["topics"][1]["partitions"][0]["logs"][1]["logDir"] = "/elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (set_leader, "topics[1].partitions[2].leader: broker 99 is not among the replicas [2, 0, 1]"),
+        (name_topic(".."), "topics[0].name: '..' is no name of a topic"),
+        (name_topic("a/b"), "topics[0].name: 'a/b' is no name of a topic"),
+        (
+            set_log_dir,
+            "topics[1].partitions[0].logs[1].logDir: broker 1 has no log directory /elsewhere; it has /data/1",
+        ),
+    ],
+)
+def test_references_to_what_is_not_there_are_refused(dump: Dump, change: Any, problem: str):
+    change(dump.content)
+    refused = dump.run("plan")
+    assert refused.returncode == 2
+    assert f"{dump.file}: {problem}" in refused.stderr
+
+
+def test_the_content_decides_between_json_and_yaml(dump: Dump):
+    as_json = dump.run("status").stdout
+    file = dump.file.with_suffix(".txt")
+    file.write_text(yaml.safe_dump(dump.content), encoding="utf-8")
+    assert plimsoll("kafka", "status", "-f", file).stdout == as_json
+
+
+HEAD = '{"format": "plimsoll.dev/kafka-dump/v1", '
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty"),
+        (" \n", "is empty"),
+        ("[]", "is not a dump"),
+        (HEAD + '"brokers": [{"id": 1, "id": 2}]}', 'key "id" occurs twice'),
+        ("format: plimsoll.dev/kafka-dump/v1\nbrokers:\n- id: 1\n  id: 2\n", 'key "id" occurs twice'),
+        ("format: other", "format: is 'other'; a dump of Kafka has plimsoll.dev/kafka-dump/v1"),
+        (HEAD + '"brokers": [{}]}', "brokers[0]: the field id is missing"),
+        (HEAD + '"brokers": [{"id": "1"}]}', "brokers[0].id: must be a whole number, and is a text"),
+        (HEAD + '"brokers": [{"id": -1}]}', "brokers[0].id: must be a whole number of at least 0"),
+        (
+            HEAD + '"topics": [{"name": "", "partitions": []}]}',
+            "topics[0].name: must be a text of at least 1 ",
+        ),
+    ],
+)
+def test_what_is_no_dump_is_named_in_words(dump: Dump, text: str, problem: str):
+    dump.file.write_text(text, encoding="utf-8")
+    refused = plimsoll("kafka", "status", "-f", dump.file)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"error: {dump.file}: ")
+    assert problem in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "plan"])
+def test_one_dump_is_read_and_a_second_one_is_refused(dump: Dump, command: str):
+    refused = dump.run(command, "-f", "other.json")
+    assert refused.returncode == 2
+    assert f"-f: one dump is read, and 2 are given: {dump.file}, other.json" in refused.stderr

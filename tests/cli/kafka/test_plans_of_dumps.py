@@ -118,7 +118,7 @@ def test_a_removal_that_leaves_a_replica_behind_is_not_a_success(tmp_path: Path)
 def test_refusals_name_the_flag_and_not_the_parameter_of_the_server(dump: Path, arguments: tuple[str, ...], flag: str):
     refused = plan(dump, *arguments)
     assert refused.returncode == 2
-    assert refused.stderr.startswith(f"refused: {flag}: ")
+    assert refused.stderr.startswith(f"error: {flag}: ")
     assert "_" not in refused.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -13,11 +14,13 @@ import pytest
 import typer
 
 from plimsoll.app.kafka.simulated_admin import SimulatedAdmin
-from plimsoll.cli.kafka import options, rebalancing
+from plimsoll.cli.kafka import cruise_control, options, rebalancing
+from plimsoll.cli.kafka.cluster_lock import lock_cluster
 from plimsoll.kafka.executor.execution import Execution
 from plimsoll.local.kafka.answers import NoAnswer
 from plimsoll.local.kafka.cluster import SimulatedKafka
 from plimsoll.runtime.clocks import RealClock
+from plimsoll.web import serving
 from tests.cli.runner import plimsoll
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ MB = 1_000_000
 
 
 @pytest.fixture
-def kafka(monkeypatch: pytest.MonkeyPatch) -> SimulatedKafka:
+def kafka(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimulatedKafka:
     """Four brokers, of which the fourth is empty, behind every --bootstrap."""
     cluster = SimulatedKafka(RealClock())
     for broker in range(4):
@@ -42,8 +45,9 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> SimulatedKafka:
     async def connect(_bootstrap: str, _command_config: str) -> AsyncIterator[SimulatedAdmin]:
         yield SimulatedAdmin(cluster)
 
-    monkeypatch.setattr(options, "connect", connect)
-    monkeypatch.setattr(rebalancing, "connect", connect)
+    for module in (options, rebalancing, cruise_control):
+        monkeypatch.setattr(module, "connect", connect)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return cluster
 
 
@@ -120,7 +124,7 @@ def test_a_query_without_series_is_named_below_the_plan():
         arguments = ("--prometheus", address, "--prometheus-query", "bytes-in=misspelt")
         planned = plimsoll("kafka", "plan", "-b", "b:1", *arguments)
     assert planned.returncode == 0
-    assert "problem: rates: Prometheus has no series for misspelt" in planned.stdout
+    assert "problem: rates: bytes-in: Prometheus has no series for misspelt" in planned.stdout
     assert "no rates are known" in planned.stdout
 
 
@@ -248,7 +252,7 @@ def test_an_execution_that_a_later_run_finishes_is_concluded_in_the_journal(
     ended = rebalance(tmp_path, finish)
     assert ended.returncode == (0 if finish == "--resume" else 1), ended.stderr
     assert bool(kafka.sent_targets) is (finish == "--resume")
-    assert ("inter broker replica action" in ended.stdout) is (finish == "--stop")
+    assert ("a-0             replicas   ABORTED" in ended.stdout) is (finish == "--stop")
     reported = plimsoll("why", "broker/3", "--data", tmp_path, "--limit", "9").stdout
     assert f"receive replicas: {'done' if finish == '--resume' else 'failed'}" in reported
     assert "planned" not in reported
@@ -264,7 +268,8 @@ def test_an_incomplete_removal_prints_its_outcome(kafka: SimulatedKafka, tmp_pat
     assert ended.returncode == 1
     assert "incomplete: broker 0 keeps 1 replica" in ended.stderr
     if output == "json":
-        assert json.loads(ended.stdout)["end"] == "Completed"
+        assert json.loads(ended.stdout)["outcome"]["end"] == "Completed"
+        assert json.loads(ended.stderr)["error"]["exitCode"] == 1
     else:
         assert "Completed" in ended.stdout
 
@@ -274,3 +279,110 @@ def test_the_plan_of_a_rebalance_has_its_mode_in_the_title(tmp_path: Path):
     ended = add(tmp_path, "--dry-run")
     assert ended.stdout.startswith("Plan: add-brokers\n")
     assert "dry run: nothing was moved" in ended.stderr
+
+
+def test_an_unfinished_execution_is_refused_before_anything_is_planned(
+    kafka: SimulatedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    class Killed(BaseException):
+        """The process ends."""
+
+    def end_process(*_arguments: Any) -> Any:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Execution, "run", end_process)
+        with pytest.raises(Killed):
+            add(tmp_path, "--yes")
+    read = kafka.requests["describe_topics"]
+    ended = add(tmp_path, "--yes")
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert "is not finished: resume it (--resume) or stop it (--stop) first" in ended.stderr
+    assert kafka.requests["describe_topics"] == read
+    assert "is not finished" in plimsoll("why", "cluster/kafka", "--data", tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "present"),
+    [
+        (("--mode", "add-brokers", "--brokers", "3", "--yes"), 0, {"plan", "outcome"}),
+        (("--mode", "add-brokers", "--brokers", "3", "--dry-run"), 0, {"plan"}),
+        (("--mode", "remove-brokers", "--brokers", "3", "--yes"), 0, {"plan"}),
+        (("--mode", "remove-brokers", "--brokers", "2", "--yes"), 1, {"refused"}),
+        (("--resume",), 0, set()),
+        (("--mode", "add-brokers", "--brokers", "9", "--yes"), 2, None),
+        (("--mode", "add-brokers", "--brokers", "3"), 2, None),
+        (("--goals", "RackAwareGoal", "--yes"), 2, None),
+    ],
+)
+@pytest.mark.usefixtures("kafka")
+def test_json_has_one_shape_and_errors_another(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, present: set[str] | None
+):
+    ended = rebalance(tmp_path, *arguments, "-o", "json")
+    assert ended.returncode == code
+    if present is None:
+        assert ended.stdout == ""
+        assert json.loads(ended.stderr)["error"]["exitCode"] == code
+    else:
+        answer = json.loads(ended.stdout)
+        assert set(answer) == {"plan", "refused", "outcome"}
+        assert {key for key, value in answer.items() if value is not None} == present
+
+
+def test_a_broker_that_does_not_exist_is_refused_with_those_that_do(kafka: SimulatedKafka, tmp_path: Path):
+    ended = rebalance(tmp_path, "--mode", "add-brokers", "--brokers", "9", "--yes")
+    assert ended.returncode == 2
+    assert "--brokers: broker 9 does not exist; there are 0, 1, 2, 3" in ended.stderr
+    assert not kafka.sent_targets
+
+
+def test_progress_is_in_words(kafka: SimulatedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for broker in kafka.state.brokers.values():
+        broker.bytes_per_s = 20.0 * MB
+    monkeypatch.setattr(rebalancing, "_REPORT_S", 0.05)
+    ended = add(tmp_path, "--yes")
+    assert ended.returncode == 0, ended.stderr
+    assert "moving replicas; " in ended.stderr
+    assert "task in progress" not in ended.stderr
+    assert "execution.started" not in ended.stderr
+
+
+def test_two_processes_with_two_data_directories_do_not_execute_on_one_cluster(kafka: SimulatedKafka, tmp_path: Path):
+    serve = ("kafka", "cruise-control", "--bootstrap", "b:1", "--port", "0", "--data", tmp_path / "second")
+    with lock_cluster(kafka.cluster_id):
+        for ended in (add(tmp_path / "first", "--yes"), plimsoll(*serve)):
+            assert ended.returncode == 1
+            expected = f"process {os.getpid()} executes on cluster simulated, with another --data; one process executes"
+            assert expected in ended.stderr
+    assert not kafka.sent_targets
+    assert "receive replicas: held back" in explain(tmp_path / "first")
+    with lock_cluster("another cluster"):
+        assert add(tmp_path / "first", "--yes").returncode == 0
+
+
+def test_a_cluster_is_used_without_its_lock_if_no_file_can_be_made(
+    kafka: SimulatedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    ended = add(tmp_path, "--yes")
+    assert ended.returncode == 0, ended.stderr
+    assert "another process on this cluster is not noticed" in ended.stderr
+    assert kafka.sent_targets
+
+
+def test_a_server_names_reassignments_of_others_when_it_starts(
+    kafka: SimulatedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    kafka.create_topic("b", [[0, 1, 2]], size_bytes=MB)
+    kafka.add_broker(4, rack="r0", bytes_per_s=1.0, log_dirs={"/one": 1 << 40})
+    kafka.alter_reassignments({("b", 0): (4, 1, 2)})
+    monkeypatch.setattr(serving, "serve", end_serving)
+    ended = plimsoll("kafka", "cruise-control", "--bootstrap", "b:1", "--port", "0", "--data", tmp_path)
+    assert "warning: another client reassigns b-0; these reassignments are left alone" in ended.stderr
+
+
+async def end_serving(*_arguments: Any, **_options: Any) -> None:
+    """Return at once."""

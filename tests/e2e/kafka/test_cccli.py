@@ -168,18 +168,21 @@ def test_a_large_body_is_answered_without_being_read(server: CruiseControl):
         assert sending.recv(4096).startswith(b"HTTP/1.1 400")
 
 
-def test_a_second_server_with_the_same_data_is_refused(server: CruiseControl, kafka: RealKafka, tmp_path: Path):
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("data", ["", "other"])
+def test_a_second_server_is_refused(kafka: RealKafka, tmp_path: Path, data: str):
+    """Whether it has the same data directory or another one."""
     words = ("kafka", "cruise-control", "--bootstrap", kafka.bootstrap, "--port", str(lasting_port()))
     ended = subprocess.run(
-        [sys.executable, "-m", "plimsoll", *words, "--data", str(tmp_path)],
+        [sys.executable, "-m", "plimsoll", *words, "--data", str(tmp_path / data)],
         check=False,
         capture_output=True,
         text=True,
         timeout=60,
     )
-    assert ended.returncode != 0
+    assert ended.returncode == 1
     assert "Traceback" not in ended.stderr
-    assert str(tmp_path) in ended.stderr
+    assert ("executes on cluster " if data else f"{tmp_path}/kafka is in use by process ") in ended.stderr
 
 
 def _count(kafka: RealKafka, broker: int) -> int:

@@ -96,7 +96,7 @@ def test_a_broker_is_added_and_removed_again(filled: RealKafka, tmp_path: Path):
         "-o",
         "json",
     )
-    outcome = json.loads(added.stdout)
+    outcome = json.loads(added.stdout)["outcome"]
     assert outcome["end"] == "Completed"
     assert count_replicas(filled, 3) >= 6
     assert not list_throttles(filled)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kafka.brokers.rates import RateQueries
     from plimsoll.kafka.cruise_control.server.authentication import Authentication
+    from plimsoll.kafka.executor.record import RecordedPlan
     from plimsoll.kafka.model.description import ClusterDescription
     from plimsoll.kafka.model.executions import ExecutionOptions
     from plimsoll.kafka.model.settings import AnalyzerSettings
@@ -167,15 +168,15 @@ async def _serve(
         open_executor(admin, directory / RECORD_DIRECTORY, journal) as executor,
     ):
 
-        async def read() -> ClusterDescription:
-            return add_capacities(await source.describe(), capacity, warns=False)
+        async def describe(*, warns: bool = False) -> ClusterDescription:
+            return add_capacities(await source.describe(), capacity, warns=warns)
 
         async def run_in_thread(work: Callable[[], Any]) -> Any:
             return await asyncio.to_thread(work)
 
-        add_capacities(await read(), capacity)
+        found = await describe(warns=True)
         dependencies = Dependencies(
-            describe=read,
+            describe=describe,
             executor=executor,
             settings=settings,
             clock=RealClock(),
@@ -186,7 +187,9 @@ async def _serve(
         )
         server = CruiseControlServer(dependencies, entropy=SystemEntropy(), authentication=authentication)
         async with server:
-            server.resume_execution(await executor.find_unfinished())
+            unfinished = await executor.find_unfinished()
+            _warn_of_others(found, unfinished)
+            server.resume_execution(unfinished)
             cleaning = asyncio.create_task(executor.keep_clean())
             url = f"{'http' if tls is None else 'https'}://{address}/kafkacruisecontrol/"
             typer.echo(f"serving Cruise Control's API on {url}; Ctrl-C stops it", err=True)
@@ -194,3 +197,23 @@ async def _serve(
                 await serve(server, address, tls=tls)
             finally:
                 cleaning.cancel()
+
+
+def _warn_of_others(found: ClusterDescription, unfinished: RecordedPlan | None) -> None:
+    """Name reassignments that are not ours: another server on this cluster, or a person, moves replicas."""
+    from plimsoll.kafka.executor.reasons import name_some
+    from plimsoll.kafka.model.description import TopicPartition
+
+    ours = set() if unfinished is None else {(move.topic, move.partition) for move in unfinished.proposals}
+    others = [
+        TopicPartition(topic.name, partition.partition)
+        for topic in found.topics
+        for partition in topic.partitions
+        if (partition.adding or partition.removing) and (topic.name, partition.partition) not in ours
+    ]
+    if others:
+        typer.echo(
+            f"warning: another client reassigns {name_some(others)}; these reassignments are left alone. "
+            "Run one Plimsoll or Cruise Control per cluster",
+            err=True,
+        )

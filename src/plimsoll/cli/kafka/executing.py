@@ -23,7 +23,8 @@ _LONGEST_REASON: Final = 1_000
 
 @asynccontextmanager
 async def open_executor(admin: KafkaAdmin, directory: Path, journal: Journal) -> AsyncIterator[Executor]:
-    """An executor whose record is in `directory`. Another process with the same directory is refused."""
+    """An executor whose record is in `directory`. Another process with this directory or cluster is refused."""
+    from plimsoll.cli.kafka.cluster_lock import lock_cluster
     from plimsoll.kafka.executor.executor import Executor
     from plimsoll.kafka.executor.record_stores import FileExecutionStore
     from plimsoll.runtime.clocks import RealClock
@@ -33,7 +34,8 @@ async def open_executor(admin: KafkaAdmin, directory: Path, journal: Journal) ->
 
     store = FileExecutionStore(directory)
     try:
-        yield Executor(admin, RealClock(), store, read_guard=read_guard, journal=journal)
+        with lock_cluster((await admin.describe_nodes()).cluster_id):
+            yield Executor(admin, RealClock(), store, read_guard=read_guard, journal=journal)
     finally:
         store.close()
 

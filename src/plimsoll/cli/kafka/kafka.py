@@ -27,6 +27,7 @@ from plimsoll.cli.kafka.options import (
     ReliefOption,
     SkipCheckOption,
     build_request,
+    choose_dump,
     name_file_in_errors,
     read_cluster,
     read_queries,
@@ -95,7 +96,7 @@ def status(
     *,
     bootstrap: BootstrapOption = "",
     command_config: ConfigOption = "",
-    filename: DumpOption = "",
+    filename: DumpOption = None,
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
     namespace: Annotated[
@@ -119,7 +120,8 @@ def status(
       plimsoll kafka status --bootstrap localhost:9092
       plimsoll kafka status -f cluster.json -o json
     """
-    if not bootstrap and not filename:
+    dump_file = choose_dump(filename)
+    if not bootstrap and not dump_file:
         from plimsoll.cli.kafka.objects import print_clusters
 
         connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
@@ -128,8 +130,8 @@ def status(
     from plimsoll.cli.kafka.tables import build_status, check_answers, list_status
     from plimsoll.kafka.model.cluster import build_model
 
-    description = _read(bootstrap=bootstrap, command_config=command_config, filename=filename)
-    with name_file_in_errors(filename):
+    description = _read(bootstrap=bootstrap, command_config=command_config, filename=dump_file, output=output)
+    with name_file_in_errors(dump_file):
         model = build_model(description)
     match output:
         case Output.TABLE:
@@ -139,7 +141,7 @@ def status(
                 typer.echo(f"broker/{broker.id}")
         case _:
             echo_value(build_status(model), output)
-    check_answers(model, is_dump=bool(filename))
+    check_answers(model, is_dump=bool(dump_file))
 
 
 @app.command(name="plan", short_help="What a rebalance would move, and why.")
@@ -147,7 +149,7 @@ def plan(
     *,
     bootstrap: BootstrapOption = "",
     command_config: ConfigOption = "",
-    filename: DumpOption = "",
+    filename: DumpOption = None,
     capacity: CapacityOption = "",
     prometheus: PrometheusOption = "",
     prometheus_query: QueriesOption = None,
@@ -178,7 +180,7 @@ def plan(
       plimsoll kafka plan --bootstrap localhost:9092 --mode add-brokers --brokers 3,4 --throttle 50000000
       plimsoll kafka plan -f cluster.json --mode remove-brokers --brokers 2 -o json
     """
-    from plimsoll.cli.kafka.tables import build_plan_data, check_answers, describe_kept, end_with_refusal, list_plan
+    from plimsoll.cli.kafka.tables import build_plan_data, check_answers, check_removal, end_with_refusal, list_plan
     from plimsoll.kafka.model.cluster import build_model
     from plimsoll.kafka.model.proposals import Refusal
     from plimsoll.kafka.model.settings import AnalyzerSettings
@@ -195,20 +197,22 @@ def plan(
         rebalance_disk=rebalance_disk,
         relief=relief,
     )
+    dump_file = choose_dump(filename)
     description = _read(
         bootstrap=bootstrap,
         command_config=command_config,
-        filename=filename,
+        filename=dump_file,
         capacity=capacity,
         prometheus=prometheus,
         queries=read_queries(prometheus_query, prometheus=prometheus),
+        output=output,
     )
-    with name_file_in_errors(filename):
+    with name_file_in_errors(dump_file):
         model = build_model(description)
-    check_answers(model, is_dump=bool(filename))
+    check_answers(model, is_dump=bool(dump_file))
     result = optimize(model, request, AnalyzerSettings())
     if isinstance(result, Refusal):
-        end_with_refusal(result, output)
+        end_with_refusal(result, output, lambda refusal: {"refused": refusal})
     match output:
         case Output.TABLE:
             echo_parts(list_plan(result, throttle=throttle), title=f"Plan: {mode}")
@@ -217,9 +221,7 @@ def plan(
                 typer.echo(f"{proposal.topic}-{proposal.partition}")
         case _:
             echo_value(build_plan_data(result), output)
-    if kept := describe_kept(result):
-        typer.echo(f"incomplete: {kept}", err=True)
-        raise typer.Exit(1)
+    check_removal(result)
 
 
 @app.command(name="pause", short_help="Begin no further movements.")
@@ -265,6 +267,7 @@ def _read(
     capacity: str = "",
     prometheus: str = "",
     queries: RateQueries | None = None,
+    output: Output = Output.TABLE,
 ) -> ClusterDescription:
     """The description of a live cluster or of a dump, with progress if it takes long."""
     import asyncio
@@ -272,7 +275,7 @@ def _read(
     from plimsoll.cli.shared.progress import Progress
 
     async def read() -> ClusterDescription:
-        with Progress("reading the cluster"):
+        with Progress("reading the cluster", is_silent=output in {Output.JSON, Output.YAML}):
             return await read_cluster(
                 bootstrap=bootstrap,
                 command_config=command_config,

@@ -31,7 +31,8 @@ ConfigOption = Annotated[
     ),
 ]
 DumpOption = Annotated[
-    str, typer.Option("-f", "--filename", help="A dump instead of a live cluster; - is stdin.", metavar="FILE")
+    list[str] | None,
+    typer.Option("-f", "--filename", help="A dump instead of a live cluster; - is stdin.", metavar="FILE"),
 ]
 CapacityOption = Annotated[
     str,
@@ -200,6 +201,13 @@ async def connect(bootstrap: str, command_config: str) -> AsyncIterator[KafkaPyt
         yield admin
 
 
+def choose_dump(filenames: list[str] | None) -> str:
+    """The only dump that is named; empty: none is. Raises `InvalidInput` if there are several."""
+    if filenames and len(filenames) > 1:
+        raise InvalidInput(f"one dump is read, and {len(filenames)} are given: {', '.join(filenames)}", path="-f")
+    return filenames[0] if filenames else ""
+
+
 async def read_cluster(
     *,
     bootstrap: str,
@@ -211,7 +219,7 @@ async def read_cluster(
 ) -> ClusterDescription:
     """The description of a live cluster or of a dump."""
     from plimsoll.cli.shared.output import read_file
-    from plimsoll.kafka.brokers.dump import list_unknown_fields, read_dump
+    from plimsoll.kafka.brokers.dump import parse_dump
 
     if bool(bootstrap) == bool(filename):
         raise InvalidInput("say either --bootstrap HOST:PORT or -f DUMP", path="--bootstrap")
@@ -221,9 +229,8 @@ async def read_cluster(
         raise InvalidInput("a dump needs no connection; give it with --bootstrap only", path="--command-config")
     if filename:
         with name_file_in_errors(filename):
-            data = read_file(filename)
-            description = read_dump(data)
-        _warn(filename, list_unknown_fields(data))
+            description, unknown = parse_dump(read_file(filename))
+        _warn(filename, unknown)
     else:
         async with (
             connect(bootstrap, command_config) as admin,
@@ -239,7 +246,9 @@ def name_file_in_errors(filename: str) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise error if not filename or error.path == filename else error.with_parent(filename) from None
+        if not filename or error.path == filename:
+            raise
+        raise InvalidInput(error.problem, path=f"{filename}: {error.path}" if error.path else filename) from None
 
 
 def _warn(filename: str, unknown: list[str]) -> None:

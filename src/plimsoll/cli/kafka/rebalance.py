@@ -27,12 +27,13 @@ from plimsoll.cli.kafka.options import (
     read_queries,
     split_list,
 )
-from plimsoll.cli.shared.logs import log_events_to_stderr
+from plimsoll.cli.shared.logs import log_sentences_to_stderr
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.executions import ExecutionOutcome
+    from plimsoll.kafka.model.proposals import OptimizationResult
 
 _OPTIONS_OF_EARLIER_RUNS: Final = {"bootstrap", "command_config", "data", "output", "yes", "resume", "stop"}
 
@@ -101,6 +102,7 @@ def rebalance(
     import asyncio
 
     from plimsoll.cli.kafka.rebalancing import RebalanceRun
+    from plimsoll.cli.kafka.tables import check_removal
     from plimsoll.kafka.executor.phases.strategies import check_strategies
     from plimsoll.kafka.model.executions import ExecutionOptions
 
@@ -137,17 +139,15 @@ def rebalance(
         directory=Path(data or DEFAULT_DATA),
         output=output,
     )
-    log_events_to_stderr()
-    kept = ""
+    log_sentences_to_stderr(is_verbose=False)
     if resume or stop:
-        outcome = asyncio.run(run.finish_earlier(stops=stop))
+        result, outcome = None, asyncio.run(run.finish_earlier(stops=stop))
     else:
-        outcome, kept = asyncio.run(run.rebalance(request, options, asks=not yes, is_dry_run=dry_run))
-    if outcome is not None:
-        _report(outcome, output)
-    if kept:
-        typer.echo(f"incomplete: {kept}", err=True)
-    if kept or (outcome is not None and not _is_complete(outcome)):
+        result, outcome = asyncio.run(run.rebalance(request, options, asks=not yes, is_dry_run=dry_run))
+    _report(result, outcome, output)
+    if result is not None:
+        check_removal(result)
+    if outcome is not None and not _is_complete(outcome):
         raise typer.Exit(1)
 
 
@@ -167,12 +167,13 @@ def _is_complete(outcome: ExecutionOutcome) -> bool:
     return outcome.end is ExecutionEnd.COMPLETED and not outcome.not_completed
 
 
-def _report(outcome: ExecutionOutcome, output: Output) -> None:
-    from plimsoll.cli.kafka.tables import describe_outcome
+def _report(result: OptimizationResult | None, outcome: ExecutionOutcome | None, output: Output) -> None:
+    """Print how it ended. The table of the plan was printed before anything moved."""
+    from plimsoll.cli.kafka.tables import build_rebalance_data, describe_outcome
 
-    if output is Output.TABLE:
+    if output in {Output.JSON, Output.YAML}:
+        echo_value(build_rebalance_data(result, outcome=outcome), output)
+    elif outcome is not None and output is Output.TABLE:
         echo_parts(describe_outcome(outcome))
-    elif output is Output.NAME:
+    elif outcome is not None:
         typer.echo(outcome.execution_id)
-    else:
-        echo_value(outcome, output)

@@ -14,18 +14,19 @@ import typer
 from plimsoll.cli.kafka.executing import open_executor, open_journal
 from plimsoll.cli.kafka.options import RECORD_DIRECTORY, add_capacities, connect, open_source
 from plimsoll.cli.kafka.tables import (
-    build_plan_data,
+    build_rebalance_data,
     check_answers,
-    describe_kept,
     describe_progress,
     end_with_refusal,
     list_plan,
 )
-from plimsoll.cli.shared.output import Output, echo_parts, echo_value
+from plimsoll.cli.shared.output import Output, echo_parts
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.plans import Reason
-from plimsoll.kafka.executor.errors import ExecutionRefused
+from plimsoll.kafka.executor.errors import ExecutionRefused, RecordUnusable
 from plimsoll.kafka.executor.journaling import record_dry_run, record_execution
+from plimsoll.kafka.executor.reasons import explain_unfinished
+from plimsoll.kafka.executor.record_stores import read_record
 from plimsoll.kafka.model.cluster import build_model
 from plimsoll.kafka.model.executions import ExecutionRequest
 from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
@@ -66,17 +67,17 @@ class RebalanceRun:
 
     async def rebalance(
         self, request: RebalanceRequest, options: ExecutionOptions, *, asks: bool, is_dry_run: bool
-    ) -> tuple[ExecutionOutcome | None, str]:
-        """Plan and execute; None: there is nothing to move, or it is a dry run. Also gives what a removal leaves."""
+    ) -> tuple[OptimizationResult, ExecutionOutcome | None]:
+        """Plan and execute; without an outcome there is nothing to move, or it is a dry run."""
         async with open_journal(self.directory) as journal, connect(self.bootstrap, self.command_config) as admin:
+            if not is_dry_run:
+                await self._refuse_unfinished(journal)
             result = await self._plan(admin, request, options, journal)
             if is_dry_run or not result.proposals:
-                if self.output in {Output.JSON, Output.YAML}:
-                    echo_value(build_plan_data(result), self.output)
                 if result.proposals:
                     await record_dry_run(journal, build_plan(result, at=RealClock().now()))
                     typer.echo("dry run: nothing was moved", err=True)
-                return None, describe_kept(result)
+                return result, None
             plan = build_plan(result, at=RealClock().now())
 
             async def confirm_and_execute(recorded: ExecutionRequest) -> ExecutionOutcome:
@@ -87,10 +88,10 @@ class RebalanceRun:
                 execution_id = SystemEntropy().generate_uid()
                 async with open_executor(admin, self.directory / RECORD_DIRECTORY, journal) as executor:
                     executing = executor.execute(execution_id, result.proposals, confirmed, request=recorded)
-                    return await _watch(executor, executing)
+                    return await self._watch(executor, executing)
 
             outcome = await record_execution(journal, plan, _REQUEST, confirm_and_execute)
-            return outcome, describe_kept(result)
+            return result, outcome
 
     async def finish_earlier(self, *, stops: bool) -> ExecutionOutcome | None:
         """Stop or resume what an earlier run began; None: there is nothing."""
@@ -99,10 +100,22 @@ class RebalanceRun:
             connect(self.bootstrap, self.command_config) as admin,
             open_executor(admin, self.directory / RECORD_DIRECTORY, journal) as executor,
         ):
-            outcome = await _watch(executor, executor.stop() if stops else executor.resume())
+            outcome = await self._watch(executor, executor.stop() if stops else executor.resume())
         if outcome is None:
             typer.echo("there is nothing to finish: no execution is recorded", err=True)
         return outcome
+
+    async def _refuse_unfinished(self, journal: SqliteJournal) -> None:
+        """Raise if an earlier run is not finished: no plan is computed that cannot be executed."""
+        try:
+            record = await asyncio.to_thread(read_record, self.directory / RECORD_DIRECTORY)
+        except RecordUnusable:  # the execution fails with it, and that is in the journal
+            return
+        if record is None or record.plan is None:
+            return
+        reason = explain_unfinished(record.plan.execution_id)
+        await journal.append(build_refused_plan(Refusal(reason=reason), at=RealClock().now()))
+        raise ExecutionRefused(reason)
 
     async def _plan(
         self, admin: KafkaPythonAdmin, request: RebalanceRequest, options: ExecutionOptions, journal: SqliteJournal
@@ -115,10 +128,31 @@ class RebalanceRun:
         result = await asyncio.to_thread(lambda: optimize(model, request, AnalyzerSettings()))
         if isinstance(result, Refusal):
             await journal.append(build_refused_plan(result, at=RealClock().now()))
-            end_with_refusal(result, self.output)
+            end_with_refusal(result, self.output, build_rebalance_data)
         if self.output is Output.TABLE:
             echo_parts(list_plan(result, throttle=options.replication_throttle or 0), title=f"Plan: {request.mode}")
         return result
+
+    async def _watch(self, executor: Executor, work: Coroutine[Any, Any, T]) -> T:
+        """Report progress while it runs. Ctrl-C and SIGTERM stop the execution and wait for the roll-back."""
+        running = asyncio.create_task(work)
+        watching = asyncio.current_task()
+        if watching is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, watching.cancel)
+        try:
+            while not running.done():
+                await asyncio.wait((running,), timeout=_REPORT_S)
+                if not running.done() and not self._is_silent:
+                    typer.echo(describe_progress(executor.get_progress()), err=True)
+        except asyncio.CancelledError:
+            typer.echo("stopping: cancelling what is under way", err=True)
+            await executor.stop()
+        return await running
+
+    @property
+    def _is_silent(self) -> bool:
+        """Whether a machine reads the output: then there is no progress."""
+        return self.output in {Output.JSON, Output.YAML}
 
 
 def _needs_confirmation(result: OptimizationResult, options: ExecutionOptions) -> bool:
@@ -144,20 +178,3 @@ def _confirm() -> bool:
 
 def _is_terminal() -> bool:
     return sys.stdin.isatty()
-
-
-async def _watch(executor: Executor, work: Coroutine[Any, Any, T]) -> T:
-    """Report progress while it runs. Ctrl-C and SIGTERM stop the execution and wait for the roll-back."""
-    running = asyncio.create_task(work)
-    watching = asyncio.current_task()
-    if watching is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, watching.cancel)
-    try:
-        while not running.done():
-            await asyncio.wait((running,), timeout=_REPORT_S)
-            if not running.done():
-                typer.echo(describe_progress(executor.get_progress()), err=True)
-    except asyncio.CancelledError:
-        typer.echo("stopping: cancelling what is under way", err=True)
-        await executor.stop()
-    return await running

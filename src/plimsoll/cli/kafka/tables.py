@@ -7,18 +7,37 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import typer
 
 from plimsoll.cli.shared.output import Output, Table, echo_value
-from plimsoll.core.errors import NotEnoughData, Unreachable
+from plimsoll.core.errors import InvalidInput, NotEnoughData, PlimsollError, Unreachable
 from plimsoll.core.formatting import choose_form, format_age, format_bytes, format_count
+from plimsoll.kafka.model.executions import ExecutorState, TaskType
+from plimsoll.kafka.model.proposals import Refusal
 from plimsoll.kafka.reporting.journal_plans import describe_moves, format_known_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from plimsoll.kafka.model.cluster import ClusterModel
     from plimsoll.kafka.model.executions import ExecutionOutcome, ExecutionProgress
-    from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
+    from plimsoll.kafka.model.proposals import OptimizationResult
 
 _PROBLEMS_SHOWN: Final = 20
 _FIELDS_WITH_FLAGS: Final = frozenset({"brokers", "destination_brokers", "excluded_topics", "goals", "log_dirs"})
 """Fields of a request whose flags have the same names."""
+
+
+_PHASES: Final = {
+    ExecutorState.NO_TASK_IN_PROGRESS: "idle",
+    ExecutorState.STARTING_EXECUTION: "starting",
+    ExecutorState.INTER_BROKER_REPLICA_MOVEMENT: "moving replicas",
+    ExecutorState.INTRA_BROKER_REPLICA_MOVEMENT: "moving replicas between log directories",
+    ExecutorState.LEADER_MOVEMENT: "changing leaders",
+    ExecutorState.STOPPING_EXECUTION: "stopping",
+}
+_MOVEMENTS: Final = {
+    TaskType.INTER_BROKER_REPLICA_ACTION: "replicas",
+    TaskType.INTRA_BROKER_REPLICA_ACTION: "log directory",
+    TaskType.LEADER_ACTION: "leader",
+}
 
 
 def list_status(model: ClusterModel) -> list[str | Table]:
@@ -218,16 +237,30 @@ def _describe_duration(result: OptimizationResult, throttle: int) -> str:
 def _describe_offline(result: OptimizationResult) -> list[str]:
     """Offline replicas that the plan leaves where they are."""
     offline = int(result.after.offline.sum())
+    if not offline:
+        return []
     count = format_count(offline, "replica is", "replicas are")
-    return [f"{count} offline; --mode fix-offline-replicas moves {choose_form(offline, 'it', 'them')}"] * bool(offline)
+    return [f"{count} offline; --mode fix-offline-replicas moves {choose_form(offline, 'it', 'them')}"]
 
 
-def describe_kept(result: OptimizationResult) -> str:
-    """What stays on brokers that shall be removed; empty: nothing."""
+class RemovalIncomplete(PlimsollError):
+    """Replicas stay on brokers that shall be removed."""
+
+
+def check_removal(result: OptimizationResult) -> None:
+    """Raise if something stays on brokers that shall be removed."""
     kept = [
         f"broker {broker} keeps {format_count(count, 'replica')}" for broker, count in result.kept_on_leaving.items()
     ]
-    return f"{', '.join(kept)}: do not switch {choose_form(len(kept), 'it', 'them')} off" if kept else ""
+    if kept:
+        them = choose_form(len(kept), "it", "them")
+        raise RemovalIncomplete(f"incomplete: {', '.join(kept)}: do not switch {them} off")
+
+
+class WrongRequest(InvalidInput):
+    """A request that is wrong in itself; `hint` says what helps."""
+
+    hint = ""
 
 
 def build_plan_data(result: OptimizationResult) -> dict[str, Any]:
@@ -262,6 +295,15 @@ def build_plan_data(result: OptimizationResult) -> dict[str, Any]:
     }
 
 
+def build_rebalance_data(
+    result: OptimizationResult | Refusal | None, *, outcome: ExecutionOutcome | None = None
+) -> dict[str, Any]:
+    """The answer of a rebalance for machines: always the same keys, and null for what there is not."""
+    refusal = result if isinstance(result, Refusal) else None
+    plan = None if result is None or isinstance(result, Refusal) else build_plan_data(result)
+    return {"plan": plan, "refused": refusal, "outcome": outcome}
+
+
 def check_answers(model: ClusterModel, *, is_dump: bool) -> None:
     """Raise if no broker answered: nothing is known of sizes and log directories then, and nothing may move."""
     from plimsoll.kafka.planning.scope import refuse_silence
@@ -270,26 +312,32 @@ def check_answers(model: ClusterModel, *, is_dump: bool) -> None:
         raise (NotEnoughData if is_dump else Unreachable)(str(refusal.reason))
 
 
-def end_with_refusal(refusal: Refusal, output: Output) -> NoReturn:
-    """Print why nothing is proposed. Exit code 1: a goal cannot hold; 2: the request itself is wrong."""
-    if output in {Output.JSON, Output.YAML}:
-        echo_value({"refused": refusal}, output)
-    else:
+def end_with_refusal(refusal: Refusal, output: Output, build_data: Callable[[Refusal], Any]) -> NoReturn:
+    """Print why nothing is proposed, and end with exit code 1. A request that is wrong in itself is an error (2)."""
+    if not refusal.goal:
         field = refusal.reason.facts.get("parameter", "")
-        about = refusal.goal or (f"--{field.replace('_', '-')}" if field in _FIELDS_WITH_FLAGS else field)
-        typer.echo(f"refused: {about}: {refusal.reason}" if about else f"refused: {refusal.reason}", err=True)
+        flag = f"--{field.replace('_', '-')}" if field in _FIELDS_WITH_FLAGS else field
+        error = WrongRequest(str(refusal.reason), path=flag)
         if refusal.reason.code == "MissingHardGoals":
-            typer.echo("--skip-hard-goal-check accepts the goals without them", err=True)
+            error.hint = "--skip-hard-goal-check accepts the goals without them"
+        raise error
+    if output in {Output.JSON, Output.YAML}:
+        echo_value(build_data(refusal), output)
+    else:
+        typer.echo(f"refused: {refusal.goal}: {refusal.reason}", err=True)
         if refusal.provision.recommendation:
             typer.echo(f"recommended: {refusal.provision.recommendation}", err=True)
-    raise typer.Exit(1 if refusal.goal else 2)
+    raise typer.Exit(1)
 
 
 def describe_progress(progress: ExecutionProgress) -> str:
     """The progress of a running execution, as a line."""
-    counts = progress.inter_broker
-    parts = [progress.state.value.replace("_", " ").lower()]
-    parts.append(f"{counts.finished}/{counts.total} partitions, {counts.in_progress} moving")
+    counts, noun = {
+        ExecutorState.LEADER_MOVEMENT: (progress.leaders, "leaders"),
+        ExecutorState.INTRA_BROKER_REPLICA_MOVEMENT: (progress.intra_broker, "replicas"),
+    }.get(progress.state, (progress.inter_broker, "partitions"))
+    parts = [_PHASES[progress.state]]
+    parts.append(f"{counts.finished} of {counts.total} {noun} done, {counts.in_progress} under way")
     parts.append(f"{format_bytes(progress.finished_bytes)} of {format_bytes(progress.total_bytes)}")
     if progress.bytes_per_s is not None:
         parts.append(f"{format_bytes(progress.bytes_per_s)}/s")
@@ -307,7 +355,7 @@ def describe_outcome(outcome: ExecutionOutcome) -> list[str | Table]:
     rows = [
         (
             f"{task.proposal.topic}-{task.proposal.partition}",
-            task.type.value.replace("_", " ").lower(),
+            _MOVEMENTS[task.type],
             task.state.value,
             str(task.reason) if task.reason is not None else "",
         )

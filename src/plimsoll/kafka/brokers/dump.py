@@ -1,8 +1,9 @@
 """Dumps: a description of a cluster as a JSON file, for plans without the cluster.
 
-Equal descriptions give equal bytes, whatever the order in which brokers answered. Reading is strict about types and
-ranges; what makes no sense as a whole (a broker listed twice) is found when the model is built. Fields that are not
-known are ignored, because a later version may have written them; `list_unknown_fields` names them.
+Equal descriptions give equal bytes, whatever the order in which brokers answered. Reading is strict about types,
+ranges, repeated keys and references; what makes no sense as a whole (a broker listed twice) is found when the model is
+built. A dump may also be written in YAML. Fields that are not known are ignored, because a later version may have
+written them; `parse_dump` names them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import msgspec
 import msgspec.inspect
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
+from plimsoll.kafka.brokers.dump_checks import check_consistency, reword
 from plimsoll.kafka.model.description import FORMAT, ClusterDescription
 from plimsoll.objects.codec.decode_problems import describe_problem
+from plimsoll.objects.codec.manifests import read_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,15 +29,7 @@ LARGEST_DUMP_BYTES: Final = 1 << 30
 """A million replicas take about 200 MB."""
 
 _NAMED_AT_MOST: Final = 20
-_DECODER: Final = msgspec.json.Decoder(ClusterDescription)
 _ENCODER: Final = msgspec.json.Encoder()
-
-
-class _Head(msgspec.Struct):
-    format: str = ""
-
-
-_HEAD: Final = msgspec.json.Decoder(_Head)
 
 
 def write_dump(description: ClusterDescription) -> bytes:
@@ -50,26 +45,44 @@ def write_dump(description: ClusterDescription) -> bytes:
 
 def read_dump(data: bytes) -> ClusterDescription:
     """The description of a dump. Raises `InvalidInput` with the path of the field."""
+    return parse_dump(data)[0]
+
+
+def parse_dump(data: bytes) -> tuple[ClusterDescription, list[str]]:
+    """The description of a dump, and the paths of fields that no version of a dump has. Raises `InvalidInput`.
+
+    A misspelt field would be lost without a word.
+    """
     if len(data) > LARGEST_DUMP_BYTES:
         raise InvalidInput(f"the dump has more than {LARGEST_DUMP_BYTES} bytes")
+    document = _read_document(data)
+    found = document.get("format", "")
+    if found != FORMAT:
+        wanted = f"a dump of Kafka has {FORMAT}"
+        raise InvalidInput(f"is {str(found)[:100]!r}; {wanted}" if found else f"is missing; {wanted}", path="format")
     try:
-        found = _HEAD.decode(data).format
-        if found != FORMAT:
-            wanted = f"a dump of Kafka has {FORMAT}"
-            raise InvalidInput(f"is {found[:100]!r}; {wanted}" if found else f"is missing; {wanted}", path="format")
-        return _DECODER.decode(data)
+        description = msgspec.convert(document, ClusterDescription)
     except msgspec.ValidationError as error:
-        text = describe_problem(error)
-        path, _, problem = text.partition(": ")
-        raise (InvalidInput(text) if " " in path else InvalidInput(problem, path=path)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UnreadableDocument(f"not a dump: {describe_problem(error)}") from error
+        raise _explain(error) from error
+    check_consistency(description)
+    return description, list(islice(_walk(document, msgspec.inspect.type_info(ClusterDescription), ""), _NAMED_AT_MOST))
 
 
-def list_unknown_fields(data: bytes) -> list[str]:
-    """The paths of fields that no version of a dump has: a misspelt one would be lost without a word."""
-    paths = _walk(msgspec.json.decode(data), msgspec.inspect.type_info(ClusterDescription), "")
-    return list(islice(paths, _NAMED_AT_MOST))
+def _read_document(data: bytes) -> dict[str, Any]:
+    """The only document of a file. The content decides between JSON and YAML."""
+    documents = [document for _, document in read_documents(data, source="", letters_are_text=True)]
+    if not documents:
+        raise UnreadableDocument("is empty; plimsoll kafka dump writes a dump")
+    if len(documents) > 1 or not isinstance(documents[0], dict):
+        raise UnreadableDocument("is not a dump, which is one object")
+    return documents[0]
+
+
+def _explain(error: msgspec.ValidationError) -> InvalidInput:
+    """The error in words, with the path of the field."""
+    text = describe_problem(error)
+    path, _, problem = text.partition(": ")
+    return InvalidInput(reword(text)) if " " in path else InvalidInput(reword(problem), path=path)
 
 
 def _walk(value: Any, kind: msgspec.inspect.Type, path: str) -> Iterator[str]:

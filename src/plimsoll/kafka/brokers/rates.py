@@ -124,18 +124,25 @@ async def add_prometheus_rates(
     """The description with rates. Where Prometheus has none, it gains a problem that says so."""
     queries = queries or RateQueries()
     found: dict[str, Vector] = {}
-    problems: list[str] = []
-    for query in (queries.bytes_in, queries.bytes_out, queries.broker_cpu):
+    problems: dict[str, list[str]] = defaultdict(list)
+    for name, field in QUERY_NAMES.items():
+        query = getattr(queries, field)
         if not query:
             continue
         answer = await prometheus.query(query, at=at)
         if isinstance(answer, QueryFailed):
-            problems.append(f"rates: {answer.problem}")
+            problems[answer.problem].append(name)
         elif not answer.samples:
-            problems.append(f"rates: Prometheus has no series for {query}")
+            problems[f"Prometheus has no series for {query}"].append(name)
         else:
             found[query] = answer
-    described = msgspec.structs.replace(description, problems=(*description.problems, *problems))
+    described = msgspec.structs.replace(
+        description,
+        problems=(
+            *description.problems,
+            *(f"rates: {', '.join(names)}: {problem}" for problem, names in problems.items()),
+        ),
+    )
     if queries.broker_cpu in found:
         described = _add_cpu(described, found[queries.broker_cpu].samples)
     if queries.bytes_in not in found:

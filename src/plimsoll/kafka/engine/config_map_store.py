@@ -11,6 +11,7 @@ import zlib
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import structlog
 
 from plimsoll.kafka.executor.errors import RecordUnusable
@@ -111,6 +112,8 @@ class ConfigMapExecutionStore:
             number += 1
 
     async def write_state(self, state: RecordedState) -> None:
+        # No object is kept for brokers that were removed lately: the node pools say which brokers there are.
+        state = msgspec.structs.replace(state, removed_brokers=())
         if state == self._written:
             return
         self._written = None

@@ -222,7 +222,7 @@ class Executor:
         """Refuse what may not start. Gives what earlier executions left in the record."""
         record = await self._store.read()
         if record is not None and record.plan is not None:
-            raise ExecutionRefused(_explain_unfinished(record.plan.execution_id))
+            raise ExecutionRefused(reasons.explain_unfinished(record.plan.execution_id))
         guard_reason = (await self._read_guard()).reason
         if guard_reason is not None:
             raise ExecutionRefused(guard_reason)
@@ -310,12 +310,6 @@ def _check_proposals(proposals: Sequence[Proposal]) -> None:
 def _explain_running(execution_id: str) -> Reason:
     message = f"execution {execution_id} is under way, and one runs at a time"
     return Reason(code="OngoingExecution", message=message, facts={"execution": execution_id})
-
-
-def _explain_unfinished(execution_id: str) -> Reason:
-    finish = "resume it (--resume) or stop it (--stop) first"
-    message = f"execution {execution_id} of an earlier process is not finished: {finish}"
-    return Reason(code="UnfinishedExecution", message=message, facts={"execution": execution_id})
 
 
 def _find_unconfirmed(proposals: Sequence[Proposal], limit: int | None) -> Reason | None:

@@ -116,10 +116,27 @@ def explain_unconfirmed(total: int, limit: int, unknown: int) -> Reason:
     )
 
 
+def explain_unfinished(execution_id: str) -> Reason:
+    finish = "resume it (--resume) or stop it (--stop) first"
+    message = f"execution {execution_id} of an earlier process is not finished: {finish}"
+    return Reason(code="UnfinishedExecution", message=message, facts={"execution": execution_id})
+
+
 def explain_stopped(replicas: Sequence[int], *, was_begun: bool) -> Reason:
-    done = "cancelled" if was_begun else "stopped before it began"
+    """Why replicas stay where they are."""
+    done = "cancelled" if was_begun else "not begun"
     return Reason(
-        code="Stopped", message=f"{done}; the replicas are on {list(replicas)}", facts={"replicas": list(replicas)}
+        code="Stopped", message=f"{done}; the replicas stay on {list(replicas)}", facts={"replicas": list(replicas)}
+    )
+
+
+def explain_leader_kept(leader: int, wanted: int) -> Reason:
+    """Why a leader stays, whether or not the replicas have moved."""
+    stays = f"broker {leader} still leads" if leader >= 0 else "the partition has no leader"
+    return Reason(
+        code="Stopped",
+        message=f"not begun; {stays}, not broker {wanted}" if leader != wanted else f"not begun; {stays}",
+        facts={"leader": leader, "wanted": wanted},
     )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.requests import RebalanceRequest
 
 _NAMED_AT_MOST: Final = 5
+_BROKERS_NAMED: Final = 20
 """How many partitions or brokers a reason names."""
 NO_BROKER_ANSWERED: Final = "NoBrokerAnswered"
 """The code of the refusal to plan without any log directory."""
@@ -187,7 +188,7 @@ def _check_brokers(model: ClusterModel, request: RebalanceRequest) -> Refusal | 
             }
         )
         if missing:
-            return _refuse_brokers(parameter, missing, request.mode)
+            return _refuse_brokers(parameter, missing, request.mode, model)
         causes = _list_causes(model, sorted(set(ids))) if must_run else {}
         if causes:
             listed = "; ".join(f"broker {broker} {cause}" for broker, cause in causes.items())
@@ -271,13 +272,21 @@ def _find_cause(broker: BrokerDescription) -> str:
     return "has only cordoned or offline log directories" if is_cordoned else "has only offline log directories"
 
 
-def _refuse_brokers(parameter: str, missing: list[int], mode: Mode) -> Refusal:
+def _name_brokers(model: ClusterModel) -> str:
+    """The ids of all brokers, the first of them."""
+    ids = [broker.id for broker in model.brokers if broker.is_registered]
+    shown = ", ".join(map(str, ids[:_BROKERS_NAMED]))
+    more = len(ids) - _BROKERS_NAMED
+    return f"{shown} and {more} more" if more > 0 else shown or "none"
+
+
+def _refuse_brokers(parameter: str, missing: list[int], mode: Mode, model: ClusterModel) -> Refusal:
     verb = choose_form(len(missing), "does", "do")
     noun = choose_form(len(missing), "broker", "brokers")
     return Refusal(
         reason=Reason(
             code="BrokersDoNotExist",
-            message=f"{noun} {', '.join(map(str, missing))} {verb} not exist",
+            message=f"{noun} {', '.join(map(str, missing))} {verb} not exist; there are {_name_brokers(model)}",
             facts={"parameter": parameter, "brokers": missing, "mode": mode.value},
         )
     )
@@ -292,7 +301,7 @@ def _check_log_dirs(model: ClusterModel, request: RebalanceRequest) -> Refusal |
     for log_dir in request.log_dirs:
         index = model.index_of_broker.get(log_dir.broker)
         if index is None:
-            return _refuse_brokers("log_dirs", [log_dir.broker], request.mode)
+            return _refuse_brokers("log_dirs", [log_dir.broker], request.mode, model)
         found = model.brokers[index].log_dirs
         paths = [known.path for known in found or ()]
         if log_dir.path not in paths:

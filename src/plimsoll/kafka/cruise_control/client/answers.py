@@ -228,8 +228,8 @@ def _read_failure(text: object) -> NotEnoughWindows | RebalanceRefused | None:
 # ---- stop_proposal_execution and state
 
 
-def read_stop_answer(answer: Response | RequestFailed) -> RebalanceRefused | None:
-    """None: the stop was accepted."""
+def _read_success(answer: Response | RequestFailed) -> tuple[dict[str, Any], Response] | RebalanceRefused:
+    """The object of an answer with status 200, and the answer."""
     if isinstance(answer, RequestFailed):
         return refuse_failure(answer)
     if answer.status != HTTPStatus.OK:
@@ -237,21 +237,27 @@ def read_stop_answer(answer: Response | RequestFailed) -> RebalanceRefused | Non
     content = _read_object(answer)
     if isinstance(content, RebalanceRefused):
         return content
-    return None if isinstance(content.get("message"), str) else _refuse("answers to a stop without a message", answer)
+    return content, answer
+
+
+def read_stop_answer(answer: Response | RequestFailed) -> RebalanceRefused | None:
+    """None: the stop was accepted."""
+    found = _read_success(answer)
+    if isinstance(found, RebalanceRefused):
+        return found
+    content, response = found
+    return None if isinstance(content.get("message"), str) else _refuse("answers to a stop without a message", response)
 
 
 def read_state_answer(answer: Response | RequestFailed) -> ExecutorSubstate | RebalanceRefused:
     """The state of the executor."""
-    if isinstance(answer, RequestFailed):
-        return refuse_failure(answer)
-    if answer.status != HTTPStatus.OK:
-        return refuse_answer(answer)
-    content = _read_object(answer)
-    if isinstance(content, RebalanceRefused):
-        return content
+    found = _read_success(answer)
+    if isinstance(found, RebalanceRefused):
+        return found
+    content, response = found
     executor = content.get("ExecutorState")
     if not isinstance(executor, dict) or not isinstance(executor.get("state"), str):
-        return _refuse("answers without the state of the executor", answer)
+        return _refuse("answers without the state of the executor", response)
     return ExecutorSubstate(
         state=executor["state"][:100],
         finished_data_mb=_read_amount(executor.get("finishedDataMovement")),
@@ -264,16 +270,13 @@ def read_state_answer(answer: Response | RequestFailed) -> ExecutorSubstate | Re
 
 def read_load_answer(answer: Response | RequestFailed) -> frozenset[int] | RebalanceRefused:
     """The brokers whose capacity Cruise Control knows."""
-    if isinstance(answer, RequestFailed):
-        return refuse_failure(answer)
-    if answer.status != HTTPStatus.OK:
-        return refuse_answer(answer)
-    content = _read_object(answer)
-    if isinstance(content, RebalanceRefused):
-        return content
+    found = _read_success(answer)
+    if isinstance(found, RebalanceRefused):
+        return found
+    content, response = found
     listed = content.get("brokers")
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-        return _refuse("answers without the load of brokers", answer)
+        return _refuse("answers without the load of brokers", response)
     return frozenset(
         entry["Broker"]
         for entry in listed

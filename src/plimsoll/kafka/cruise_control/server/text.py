@@ -71,9 +71,8 @@ def render_optimization(body: dict[str, Any], *, load_after: str) -> str:
         ),
         f"Provision Status: {summary['provisionStatus']}.",
     ]
-    lines += [f"Provision Recommendation: {summary['provisionRecommendation']}"] * bool(
-        summary["provisionRecommendation"]
-    )
+    if summary["provisionRecommendation"]:
+        lines.append(f"Provision Recommendation: {summary['provisionRecommendation']}")
     lines += [f"Held: {reason}." for reason in summary["held"]]
     for goal in body["goalSummary"]:
         lines += ["", *_render_goal(goal)]

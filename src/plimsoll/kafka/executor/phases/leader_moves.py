@@ -64,8 +64,8 @@ class LeaderMoves:
         view = await self._context.observer.observe({task.key.topic for task in left})
         for task in left:
             partition = view.partitions.get(task.key)
-            replicas = task.proposal.old_replicas if partition is None else partition.replicas
-            task.finish(TaskState.ABORTED, reasons.explain_stopped(replicas, was_begun=False))
+            leader = task.proposal.old_leader if partition is None else partition.leader
+            task.finish(TaskState.ABORTED, reasons.explain_leader_kept(leader, task.proposal.new_replicas[0]))
 
     def _choose(self) -> list[MovementTask]:
         options = self._context.options
