@@ -52,7 +52,7 @@ def test_rights_are_those_that_doctor_asks_for():
 def test_secrets_are_granted_by_name_and_only_where_it_is_applied():
     role, binding = documents("secrets-of-a-cluster.yaml")
     (permission,) = [
-        permission for permission in REQUIREMENTS["tidb"].permissions if permission.scope is Scope.INHABITED
+        permission for permission in REQUIREMENTS["tidb"].permissions if permission.scope is Scope.WITH_OBJECTS
     ]
     (rule,) = role["rules"]
     assert (rule["resources"], tuple(rule["verbs"])) == ([permission.resource], permission.verbs)

@@ -32,14 +32,14 @@ _DISTINGUISHING_FACTS: Final = ("pod", "size", "state")
 
 Settled = Callable[[Sequence["Ref"]], tuple["NotDone", ...]]
 Selected = tuple["Plan", tuple["Outcome", ...]]
-Gist = tuple[object, ...]
+Content = tuple[object, ...]
 
 
 class PlanDeduplicator:
     """State between the plans of one controller."""
 
     def __init__(self) -> None:
-        self._reported: dict[Ref, list[Gist]] = {}
+        self._reported: dict[Ref, list[Content]] = {}
         self._whole_at: datetime | None = None
 
     def select_changes(
@@ -50,7 +50,7 @@ class PlanDeduplicator:
         `settled` returns what became of pods that are no longer named. The others count as unchanged.
         """
         results = {id(outcome.action): outcome.result for outcome in outcomes}
-        current = _build_gists(plan, results)
+        current = _collect_contents(plan, results)
         before = self._reported
         unnamed = [ref for ref in before if ref.kind == "pod" and ref not in current]
         ended = settled(unnamed)
@@ -60,7 +60,7 @@ class PlanDeduplicator:
         if self._whole_at is None or not timedelta(0) <= plan.at - self._whole_at < _AGAIN_AFTER:
             self._whole_at = plan.at
             return (plan, outcomes) if plan.actions or plan.not_done else None
-        fresh = settled_refs | {ref for ref, gists in current.items() if before.get(ref) != gists}
+        fresh = settled_refs | {ref for ref, contents in current.items() if before.get(ref) != contents}
         actions = tuple(
             action
             for action in plan.actions
@@ -84,14 +84,14 @@ def _filter_fresh(not_done: NotDone, fresh: set[Ref]) -> NotDone | None:
     return structs.replace(not_done, about=about, unnamed=not_done.count - len(about), concerns=concerns)
 
 
-def _build_gists(plan: Plan, results: dict[int, Result]) -> dict[Ref, list[Gist]]:
-    found: dict[Ref, list[Gist]] = {}
+def _collect_contents(plan: Plan, results: dict[int, Result]) -> dict[Ref, list[Content]]:
+    found: dict[Ref, list[Content]] = {}
     for action in plan.actions:
-        found.setdefault(_get_subject(action), []).append(_build_action_gist(action, results.get(id(action))))
+        found.setdefault(_get_subject(action), []).append(_build_action_content(action, results.get(id(action))))
     for not_done in plan.not_done:
-        gist = (not_done.what, *_build_gist(not_done.reason))
+        content = (not_done.what, *_build_reason_content(not_done.reason))
         for ref in not_done.about:
-            found.setdefault(ref, []).append(gist)
+            found.setdefault(ref, []).append(content)
     return found
 
 
@@ -101,10 +101,10 @@ def _get_subject(action: Action) -> Ref:
     return structs.replace(action.target, name=f"new {machine_type}") if machine_type else action.target
 
 
-def _build_action_gist(action: Action, result: Result | None) -> Gist:
+def _build_action_content(action: Action, result: Result | None) -> Content:
     return (action.verb, result, *sorted((key, str(value)) for key, value in action.arguments.items()))
 
 
-def _build_gist(reason: Reason) -> Gist:
+def _build_reason_content(reason: Reason) -> Content:
     facts = (reason.facts.get(name) for name in _DISTINGUISHING_FACTS)
-    return (reason.code, *facts, *(_build_gist(cause) for cause in reason.because))
+    return (reason.code, *facts, *(_build_reason_content(cause) for cause in reason.because))

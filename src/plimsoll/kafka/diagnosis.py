@@ -60,16 +60,18 @@ async def call_cruise_controls(client: Client, namespace: str, web: HttpClient) 
         problem = await _find_problem(access, kafka)
         if problem:
             problems[f"{kafka.metadata.namespace}/{kafka.metadata.name}"] = problem
-    asked = min(len(configured), MOST_CLUSTERS)
+    checked = min(len(configured), MOST_CLUSTERS)
     if not problems:
         return Finding(
-            check=CRUISE_CONTROLS_CHECK, level=Level.OK, message=f"{format_count(asked, 'Cruise Control')} can be used"
+            check=CRUISE_CONTROLS_CHECK,
+            level=Level.OK,
+            message=f"{format_count(checked, 'Cruise Control')} can be used",
         )
     named = "; ".join(f"{name}: {problem}" for name, problem in problems.items())
     return Finding(
         check=CRUISE_CONTROLS_CHECK,
         level=Level.WARN,
-        message=f"{len(problems)} of {asked} Cruise Controls cannot be used from here: {named}",
+        message=f"{len(problems)} of {checked} Cruise Controls cannot be used from here: {named}",
         fix="only --rebalance-engine=cruise-control needs them; the engine of Plimsoll (the default) does not",
         details={"clusters": problems},
     )

@@ -71,7 +71,7 @@ KAFKA: Final = Requirements(
         *declare_permissions(
             "",
             ("secrets", ("get",), "to read certificates of brokers, and password and certificate of Cruise Control"),
-            scope=Scope.INHABITED,
+            scope=Scope.WITH_OBJECTS,
         ),
         *declare_permissions(
             "apps", ("deployments", ("list",), "to find out whether Strimzi's operator runs"), scope=Scope.WATCHED

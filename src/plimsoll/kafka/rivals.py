@@ -82,8 +82,8 @@ async def refuse_rivals(client: Client, namespace: str) -> None:
 
 def _may_run(deployment: dict[str, Any]) -> bool:
     """Whether it has pods, or is to have some."""
-    asked = _get_part(deployment, "spec").get("replicas", 1)
-    return asked != 0 or bool(_get_part(deployment, "status").get("replicas", 0))
+    replicas = _get_part(deployment, "spec").get("replicas", 1)
+    return replicas != 0 or bool(_get_part(deployment, "status").get("replicas", 0))
 
 
 def _read_rival(deployment: dict[str, Any]) -> Rival:

@@ -54,7 +54,7 @@ _WORKLOADS: Final = (
     build_daemon_set_services,
     build_job_services,
 )
-_UPKEEP: Final = (
+_CLUSTER_CONTROLLERS: Final = (
     build_disruption_services,
     build_namespace_services,
     build_volume_services,
@@ -134,7 +134,9 @@ class LocalCluster:
         return [*self.components.list_services(), *self._parts]
 
     def _build_controller_services(self) -> list[Service]:
-        made = [service for services_of in (*_WORKLOADS, *_UPKEEP) for service in services_of(self.components)]
+        made = [
+            service for services_of in (*_WORKLOADS, *_CLUSTER_CONTROLLERS) for service in services_of(self.components)
+        ]
         garbage = build_garbage_collector_services(self.components, spared_owners=self._spared_owners)
         sets = build_replica_set_services(self.components, patience_s=self._settings.patience_s)
         return [*made, *sets, *garbage, *build_pod_gc_services(self.components, self._settings.pod_collection)]

@@ -87,9 +87,9 @@ class FairQueue:
 class FairQueueTransport:
     """A transport that queues the requests of one component before another transport, which it does not close."""
 
-    def __init__(self, inner: Transport, door: FairQueue, *, part: str) -> None:
+    def __init__(self, inner: Transport, queue: FairQueue, *, part: str) -> None:
         self._inner = inner
-        self._queue = door
+        self._queue = queue
         self._part = part
 
     async def send(self, call: Request) -> Response:

@@ -46,16 +46,16 @@ class Supervisor:
                 raise InvalidInput(f"two services are called {name!r}", path="services")
         self._clock = clock
         self._grace_s = grace_s
-        self._keepers = [_Keeper(service, clock=clock, entropy=entropy) for service in services]
+        self._restarters = [_Restarter(service, clock=clock, entropy=entropy) for service in services]
 
     def get_status(self) -> tuple[ServiceStatus, ...]:
         """The status of every service, in start order."""
-        return tuple(keeper.status for keeper in self._keepers)
+        return tuple(restarter.status for restarter in self._restarters)
 
     async def run(self) -> None:
         """Raises `GaveUp` when a service's policy escalates, and CancelledError when cancelled: after stopping all."""
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(keeper.keep(), name=keeper.status.name) for keeper in self._keepers]
+            tasks = [group.create_task(restarter.keep(), name=restarter.status.name) for restarter in self._restarters]
             try:
                 escalation = await _find_first_escalation(tasks)
             finally:
@@ -64,15 +64,15 @@ class Supervisor:
             raise escalation
 
     async def _stop_in_reverse(self, tasks: Sequence[asyncio.Task[GaveUp | None]]) -> None:
-        for keeper, task in zip(reversed(self._keepers), reversed(tasks), strict=True):
+        for restarter, task in zip(reversed(self._restarters), reversed(tasks), strict=True):
             if task.done():
                 continue
-            keeper.on_stopping()
+            restarter.on_stopping()
             # A task that is being cancelled already (the group aborts) is not disturbed in its clean-up.
             if not task.cancelling():
                 task.cancel()
             if not await self._ends_in_time(task):
-                log.warning("service.stop_overdue", service=keeper.status.name, grace_s=self._grace_s)
+                log.warning("service.stop_overdue", service=restarter.status.name, grace_s=self._grace_s)
         for task in tasks:
             task.cancel()
 
@@ -99,7 +99,7 @@ async def _find_first_escalation(tasks: Sequence[asyncio.Task[GaveUp | None]]) -
     return None
 
 
-class _Keeper:
+class _Restarter:
     """Runs and restarts one service, and records its failures."""
 
     def __init__(self, service: Service, *, clock: Clock, entropy: Entropy) -> None:
@@ -131,7 +131,7 @@ class _Keeper:
                 self._enter(ServiceState.ENDED)
                 return None
             backoff = backoff.with_failure(self._clock.monotonic_s(), self._entropy)
-            if error is not None and (self._is_hopeless() or backoff.is_used_up):
+            if error is not None and (self._is_permanent() or backoff.is_used_up):
                 return self._escalate(error)
             self._enter(ServiceState.BACKING_OFF)
             await self._clock.sleep(backoff.ready_at - self._clock.monotonic_s())
@@ -162,7 +162,7 @@ class _Keeper:
         log.error("service.crashed", service=self._service.name, error=text, exc_info=error)
         return error
 
-    def _is_hopeless(self) -> bool:
+    def _is_permanent(self) -> bool:
         policy, failed_at_s = self._service.policy, self._failed_at_s
         while failed_at_s and self._clock.monotonic_s() - failed_at_s[0] > policy.window_s:
             failed_at_s.popleft()

@@ -148,8 +148,8 @@ class VirtualRun:
                 self._report(task)
         if outside_call is not None:
             raise outside_call
-        if stubborn := self.loop.list_unfinished_tasks():
-            raise build_deadlock(stubborn, why="these tasks continue although they were cancelled:")
+        if unfinished := self.loop.list_unfinished_tasks():
+            raise build_deadlock(unfinished, why="these tasks continue although they were cancelled:")
 
     def _report(self, task: asyncio.Task[Any]) -> None:
         """As `asyncio.run`: an error during shutdown is logged and does not hide the outcome of the run."""

@@ -69,15 +69,15 @@ class _Granted:
 
     def get_requests(self, container: Container, path: str, *, sidecar: bool) -> ResourceVector:
         """The larger of what is asked and what is held; a resize the node has called infeasible is not asked."""
-        asked = _parse_requests(container.resources, path)
+        requested = _parse_requests(container.resources, path)
         status = self._statuses.get(container.name) if sidecar else None
         if status is None:
-            return asked
+            return requested
         held = ResourceVector.from_quantities(status.allocated_resources, path=f"status {container.name}")
         if status.resources is not None:
             acting = ResourceVector.from_quantities(status.resources.requests, path=f"status {container.name}")
             held = held.take_larger(acting)
-        return held if self._infeasible else asked.take_larger(held)
+        return held if self._infeasible else requested.take_larger(held)
 
 
 def _parse_requests(resources: ResourceRequirements, path: str) -> ResourceVector:
@@ -102,11 +102,11 @@ def _apply_pod_level(need: ResourceVector, resources: ResourceRequirements) -> R
     path = "spec.resources"
     requests = _read_requests(resources.requests, path=f"{path}.requests")
     limits = _read_requests(resources.limits, path=f"{path}.limits")
-    asked = [name for name in resources.requests if _is_pod_level(name)]
-    unasked = [name for name in limits if name not in resources.requests and _is_pod_level(name)]
+    requested = [name for name in resources.requests if _is_pod_level(name)]
+    limits_only = [name for name in limits if name not in resources.requests and _is_pod_level(name)]
     # Huge pages are never overcommitted: what the pod may use it also requests, whatever its containers say.
-    limited = [name for name in unasked if name not in need or name.startswith(_HUGE_PAGES)]
-    return need.replace(requests, names=asked).replace(limits, names=limited)
+    limited = [name for name in limits_only if name not in need or name.startswith(_HUGE_PAGES)]
+    return need.replace(requests, names=requested).replace(limits, names=limited)
 
 
 def _is_pod_level(name: str) -> bool:

@@ -99,8 +99,8 @@ class ComponentReconciler:
         )
         decision = await self._decide(observed_component)
         is_external = observed_component.scaled is not None and observed_component.scaled.external is not None
-        is_asked = observed_component.scaled is not None and not self._context.is_being_deleted
-        before = replace(before, is_asked=is_asked, is_external=is_external)
+        is_queried = observed_component.scaled is not None and not self._context.is_being_deleted
+        before = replace(before, is_queried=is_queried, is_external=is_external)
         if isinstance(decision, NoAnswer):
             return replace(before, no_answer=decision)
         return await self._act(replace(before, decision=decision), decision)

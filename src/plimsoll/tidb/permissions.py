@@ -69,7 +69,7 @@ TIDB: Final = Requirements(
         *declare_permissions(
             "",
             ("secrets", ("get",), "to use TLS with PD or an external service, if a cluster requires it"),
-            scope=Scope.INHABITED,
+            scope=Scope.WITH_OBJECTS,
         ),
         *declare_permissions(
             "discovery.k8s.io",

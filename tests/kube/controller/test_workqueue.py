@@ -350,7 +350,7 @@ def test_due_times_that_were_overtaken_do_not_pile_up(harness: QueueHarness):
         harness.run.advance_by(0.001)
         harness.take()
         harness.queue.mark_done("a")
-    assert len(harness.queue._timetable) < 100
+    assert len(harness.queue._due_heap) < 100
 
 
 def test_a_wait_that_binary_fractions_cannot_hold_does_not_turn_the_loop_for_ever(harness: QueueHarness):

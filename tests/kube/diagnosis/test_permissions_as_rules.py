@@ -53,7 +53,7 @@ def test_only_what_is_missing_of_a_permission_is_asked_for():
 
 
 def test_what_is_missing_in_one_namespace_is_not_asked_for_in_another():
-    narrow = permission(resource="secrets", scope=Scope.INHABITED, verbs=("get",))
+    narrow = permission(resource="secrets", scope=Scope.WITH_OBJECTS, verbs=("get",))
     namespaces = Namespaces(used=("a", "b"))
     missing = {AccessQuestion(verb="get", group="", resource="secrets", namespace="b")}
     assert [need.namespace for need in select_missing(narrow, missing, namespaces)] == ["b"]

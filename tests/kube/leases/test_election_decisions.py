@@ -136,7 +136,7 @@ def test_any_json_is_a_record(garbage: Any):
 def test_a_duration_that_makes_no_sense_is_counted_as_our_own_and_reported(duration: Any):
     read = read_lease_record({"spec": {"holderIdentity": "x", "leaseDurationSeconds": duration}}, SETTINGS)
     assert read.duration_s == 15
-    assert read.oddities[0].startswith("leaseDurationSeconds: ")
+    assert read.problems[0].startswith("leaseDurationSeconds: ")
 
 
 def test_a_holder_that_cannot_be_read_is_one():

@@ -1,7 +1,7 @@
 """No oscillation: under any constant load, with any valid thresholds, the number of instances becomes constant.
 
 The load falls on instances in both ways there are: spread evenly, or fixed on hot instances whose excess over the
-target moves to groups. Quiet means longer than anything takes: cooldowns, youth, starting, draining, confirmation.
+target moves to groups. Quiet means longer than anything takes: cooldowns, warm-up, starting, draining, confirmation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STEP_S = 120.0
 QUIET_TURNS = 14
 MOST_TURNS = 250
 CORES = 4
-DELAYS = Delays(start_s=60, drain_s=150, youth_s=120)
+DELAYS = Delays(start_s=60, drain_s=150, warm_up_s=120)
 
 THRESHOLDS = (
     st.tuples(st.integers(1, 99), st.integers(0, 98))

@@ -88,10 +88,10 @@ def doctor(
 
     log_to_stderr()
     connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
-    asked_for = _select_controllers(controller or [])
+    selected = _select_controllers(controller or [])
     again = _format_invocation(connection, controller or [], timeout_s=timeout)
     examination = asyncio.run(
-        _examine(connection, asked_for, cloud_config=cloud_config, timeout_s=timeout, output=output, invocation=again)
+        _examine(connection, selected, cloud_config=cloud_config, timeout_s=timeout, output=output, invocation=again)
     )
     _print(examination, output)
     if not examination.is_healthy:

@@ -197,9 +197,9 @@ async def _run_kubelet(access: Access, settings: KubeletSettings, *, clock: Cloc
     from plimsoll.local.kubelet import Kubelet
 
     async with open_simulated_parts(access, clock=clock) as parts:
-        played = Kubelet(parts.components.build_component("kubelet", manager=KUBELET), settings=settings)
+        kubelet = Kubelet(parts.components.build_component("kubelet", manager=KUBELET), settings=settings)
         typer.echo(f"simulating nodes with {settings.selector} on {access.server}; Ctrl-C stops it")
-        await parts.run(played.list_services())
+        await parts.run(kubelet.list_services())
 
 
 async def _run_cloud(access: Access, *, boot_s: float, clock: Clock) -> None:

@@ -58,13 +58,13 @@ async def _read_stored(client: Client, kafkas: Iterable[Kafka]) -> dict[tuple[st
     """What a companion stored of the Kafkas that ask for it. A state that cannot be read is left out."""
     import msgspec
 
-    from plimsoll.kafka.controllers.companion_reconciler import decode_state, is_asked
+    from plimsoll.kafka.controllers.companion_reconciler import decode_state, is_enabled
     from plimsoll.kafka.wire.names import build_auto_rebalance_config_map_name
     from plimsoll.kube.errors import ApiError
     from plimsoll.objects.api.core import ConfigMap
 
     found: dict[tuple[str, str], AutoRebalance] = {}
-    for kafka in filter(is_asked, kafkas):
+    for kafka in filter(is_enabled, kafkas):
         namespace, name = kafka.metadata.namespace, kafka.metadata.name
         try:
             stored = await client.get(ConfigMap, build_auto_rebalance_config_map_name(name), namespace=namespace)

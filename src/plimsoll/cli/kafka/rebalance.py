@@ -143,7 +143,7 @@ def rebalance(
     if resume or stop:
         result, outcome = None, asyncio.run(run.finish_earlier(stops=stop))
     else:
-        result, outcome = asyncio.run(run.rebalance(request, options, asks=not yes, is_dry_run=dry_run))
+        result, outcome = asyncio.run(run.rebalance(request, options, confirms=not yes, is_dry_run=dry_run))
     _report(result, outcome, output)
     if result is not None:
         check_removal(result)

@@ -66,7 +66,7 @@ class RebalanceRun:
     output: Output
 
     async def rebalance(
-        self, request: RebalanceRequest, options: ExecutionOptions, *, asks: bool, is_dry_run: bool
+        self, request: RebalanceRequest, options: ExecutionOptions, *, confirms: bool, is_dry_run: bool
     ) -> tuple[OptimizationResult, ExecutionOutcome | None]:
         """Plan and execute; without an outcome there is nothing to move, or it is a dry run."""
         async with open_journal(self.directory) as journal, connect(self.bootstrap, self.command_config) as admin:
@@ -82,7 +82,7 @@ class RebalanceRun:
 
             async def confirm_and_execute(recorded: ExecutionRequest) -> ExecutionOutcome:
                 is_confirmed = options.is_confirmed
-                if asks and _needs_confirmation(result, options):
+                if confirms and _needs_confirmation(result, options):
                     is_confirmed = _confirm()
                 confirmed = msgspec.structs.replace(options, is_confirmed=is_confirmed)
                 execution_id = SystemEntropy().generate_uid()

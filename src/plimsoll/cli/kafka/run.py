@@ -59,7 +59,7 @@ def kafka(
     namespace: Annotated[
         str, typer.Option("-n", "--namespace", help="Only Kafkas of this namespace.", metavar="NAMESPACE")
     ] = "",
-    home: Annotated[
+    controller_namespace: Annotated[
         str,
         typer.Option(
             "--home", help="Namespace of its Lease and of the ConfigMap with the pause annotation.", metavar="NAMESPACE"
@@ -105,7 +105,7 @@ def kafka(
         engine=RebalanceEngine(engine.value),
         dry_run=dry_run,
         namespace=namespace,
-        controller_namespace=home,
+        controller_namespace=controller_namespace,
         resync_s=resync,
         workers=workers,
     )

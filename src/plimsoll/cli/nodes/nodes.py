@@ -72,10 +72,10 @@ def status(
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
 
     def read() -> tuple[ConfigMap, RuntimeConfig]:
-        found, steering = _read(connection, namespace, name, output)
+        found, config = _read(connection, namespace, name, output)
         if found is None:
-            raise _build_no_status_error(namespace, name, steering)
-        return found, steering
+            raise _build_no_status_error(namespace, name, config)
+        return found, config
 
     if watch:
         watch_changes(read, lambda found: _print_status(*found, output))
@@ -83,11 +83,11 @@ def status(
         _print_status(*read(), output)
 
 
-def _print_status(found: ConfigMap, steering: RuntimeConfig, output: Output) -> None:
+def _print_status(found: ConfigMap, config: RuntimeConfig, output: Output) -> None:
     from plimsoll.nodes.reporting.status.reader import build_status_report
     from plimsoll.runtime.clocks import RealClock
 
-    report = build_status_report(found, steering, now=RealClock().now())
+    report = build_status_report(found, config, now=RealClock().now())
     match output:
         case Output.TABLE:
             from plimsoll.journal.rendering import remove_control_characters
@@ -136,8 +136,8 @@ def configure(
 
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     if show:
-        _, steering = _read(connection, namespace, STATUS_MAP, output)
-        _show(steering, output)
+        _, config = _read(connection, namespace, STATUS_MAP, output)
+        _show(config, output)
         return
     flags = dict(read_flags(words.args))
     if not flags and not unset:
@@ -194,10 +194,10 @@ async def _read_status_map(client: Client, namespace: str, name: str) -> ConfigM
 # ---- output
 
 
-def _build_no_status_error(namespace: str, name: str, steering: RuntimeConfig) -> Exception:
+def _build_no_status_error(namespace: str, name: str, config: RuntimeConfig) -> Exception:
     from plimsoll.journal.errors import NothingKnown
 
-    paused = f"; it is paused: {steering.paused}" if steering.paused else ""
+    paused = f"; it is paused: {config.paused}" if config.paused else ""
     return NothingKnown(
         f"there is no ConfigMap {namespace}/{name}: no autoscaler writes its status there{paused}",
         hint="start one with plimsoll run nodes (a dry run writes no status); -n selects another namespace, "
@@ -268,19 +268,19 @@ def _warn_of_no_effect(flags: dict[str, Any]) -> None:
         typer.echo(f"warning: --{flag.name} has no effect: {flag.note}", err=True)
 
 
-def _show(steering: RuntimeConfig, output: Output) -> None:
+def _show(config: RuntimeConfig, output: Output) -> None:
     from plimsoll.objects.codec.yaml import dump
 
     match output:
         case Output.TABLE:
-            typer.echo(dump(dict(steering.options)) if steering.options else "no flags are configured\n", nl=False)
-            if steering.problem:
-                typer.echo(f"warning: it cannot be used: {steering.problem}", err=True)
+            typer.echo(dump(dict(config.options)) if config.options else "no flags are configured\n", nl=False)
+            if config.problem:
+                typer.echo(f"warning: it cannot be used: {config.problem}", err=True)
         case Output.NAME:
-            for flag in steering.options:
+            for flag in config.options:
                 typer.echo(flag)
         case _:
-            echo_value(dict(steering.options), output)
+            echo_value(dict(config.options), output)
 
 
 def _print_changes(changed: ConfigDiff, namespace: str, output: Output) -> None:

@@ -194,7 +194,7 @@ def _write(out: str, data: bytes) -> None:
 
 def _print_recorded(recording: Recording, out: str, output: Output) -> None:
     snapshot = recording.get_part("snapshot")
-    pods = sum(len(home["pods"]) for home in snapshot["homes"])
+    pods = sum(len(node_pods["pods"]) for node_pods in snapshot["homes"])
     report = {
         "file": out,
         "anonymised": recording.anonymised,

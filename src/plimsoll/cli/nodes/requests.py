@@ -212,7 +212,7 @@ class _Waiting:
         over_s = clock.monotonic_s() + self._wait_s
         while True:
             report = await _read_request(client, self._where, self._called)
-            if report is None or _is_reached(report, self._goal) or _is_hopeless(report, self._goal):
+            if report is None or _is_reached(report, self._goal) or _is_final(report, self._goal):
                 return report
             self.was_seen = True
             left_s = over_s - clock.monotonic_s()
@@ -314,7 +314,7 @@ def _is_reached(report: Json, goal: Goal) -> bool:
     return report["state"] in reached[goal]
 
 
-def _is_hopeless(report: Json, goal: Goal) -> bool:
+def _is_final(report: Json, goal: Goal) -> bool:
     from plimsoll.nodes.requests.status import RequestState
 
     over = {RequestState.FAILED, RequestState.REVOKED}
@@ -333,7 +333,7 @@ def _print_end(report: Json | None, goal: Goal, name: str, output: Output) -> No
         typer.echo(f"provisioningrequest/{name}")
     if report is None:
         state = "was deleted"
-    elif is_good or _is_hopeless(report, goal):
+    elif is_good or _is_final(report, goal):
         state = f"{report['state']}: {report['message']}"
     else:
         state = f"not {goal.value} in time, it is {report['state']}: {report['message']}"

@@ -91,7 +91,7 @@ def tidb(
     autoscaler_namespace: Annotated[
         str, typer.Option("-n", "--namespace", help="Only autoscalers of this namespace.", metavar="NAMESPACE")
     ] = "",
-    home: Annotated[
+    controller_namespace: Annotated[
         str,
         typer.Option(
             "--home", help="Namespace of its Lease and of the ConfigMap with the pause annotation.", metavar="NAMESPACE"
@@ -187,7 +187,7 @@ def tidb(
         policy=policy,
         dry_run=dry_run,
         namespace=autoscaler_namespace,
-        controller_namespace=home,
+        controller_namespace=controller_namespace,
         resync_s=resync,
     )
     log_to_stderr() if once else log_events_to_stderr()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 """Midnight, so that times in reasons are hours of the curve."""
 _PATIENCE_S: Final = 2.0
-_PICTURES: Final = (".png", ".svg", ".html")
+_PLOT_SUFFIXES: Final = (".png", ".svg", ".html")
 
 
 class SimulationOutput(Enum):
@@ -85,8 +85,8 @@ def simulate(
     from plimsoll.simulation.tidb.simulated_sets import Delays
     from plimsoll.simulation.tidb.simulator import SimulationInput
 
-    if plot and Path(plot).suffix not in _PICTURES:
-        raise InvalidInput(f"{plot!r} does not end in one of {', '.join(_PICTURES)}", path="--plot")
+    if plot and Path(plot).suffix not in _PLOT_SUFFIXES:
+        raise InvalidInput(f"{plot!r} does not end in one of {', '.join(_PLOT_SUFFIXES)}", path="--plot")
     if price is not None and not math.isfinite(price):
         raise InvalidInput(f"{price} is not a price", path="--price-per-core-hour")
     delays = Delays(

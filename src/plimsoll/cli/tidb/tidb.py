@@ -75,8 +75,8 @@ def plan(
     from plimsoll.tidb.planning.planner.result import CannotPlan
     from plimsoll.tidb.wire.plans import write_plans
 
-    asked, seen = _read_inputs(strategy, snapshot)
-    answer = decide(structs.replace(asked, falls_back=fallback_heterogeneous), seen)
+    strategy_input, seen = _read_inputs(strategy, snapshot)
+    answer = decide(structs.replace(strategy_input, falls_back=fallback_heterogeneous), seen)
     if isinstance(answer, CannotPlan):
         _refuse(answer.code, answer.detail, code=_NOT_ENOUGH if answer.is_for_lack_of_data else _BAD_INPUT)
     for line in _format_reasons(answer.reasons):

@@ -304,8 +304,8 @@ def _try_server(settings: ConnectionSettings, manager: Any, node: str, *, until:
         raise
     except (errors.KafkaError, OSError, ValueError) as error:
         # A broker closes the connection with its refusal, and the library may see the end of it first.
-        is_greeted = bool(held) and held[0].broker_version_data is not None
-        if settings.sasl_mechanism and is_greeted and isinstance(error, errors.KafkaConnectionError):
+        has_versions = bool(held) and held[0].broker_version_data is not None
+        if settings.sasl_mechanism and has_versions and isinstance(error, errors.KafkaConnectionError):
             user = f"user {settings.sasl_username} with {settings.sasl_mechanism}"
             problem = f"the broker closed the connection of {user}"
             raise errors.SaslAuthenticationFailedError(problem) from None

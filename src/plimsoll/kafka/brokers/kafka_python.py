@@ -398,9 +398,9 @@ def _as_item_error(error: KafkaUnavailable | KafkaRefused) -> KafkaError:
     return KafkaError(code=code, message=str(error))
 
 
-def _complete(asked: Iterable[K], found: Mapping[K, V | KafkaError]) -> dict[K, V | KafkaError]:
+def _complete(requested: Iterable[K], found: Mapping[K, V | KafkaError]) -> dict[K, V | KafkaError]:
     """The results of all items that were asked for. One that the answer lacks has an error."""
-    return {item: found.get(item, answers.NOT_ANSWERED) for item in asked}
+    return {item: found.get(item, answers.NOT_ANSWERED) for item in requested}
 
 
 def _split(items: Iterable[K]) -> Iterator[list[K]]:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.node_ids import NodeIdAssignment
     from plimsoll.objects.api.kafka import Kafka
 
-ASKED_ANNOTATION: Final = "plimsoll.io/auto-rebalancing"
+ENABLED_ANNOTATION: Final = "plimsoll.io/auto-rebalancing"
 RECHECK_S: Final = 5.0
 _STATE: Final = "state.json"
 _VIEW: Final = "autoRebalance.json"
@@ -92,7 +92,7 @@ class CompanionReconciler:
             await self._release(namespace, name)
             return None
         state = await self._read_state(observed.kafka)
-        if not is_asked(observed.kafka) and state is None:
+        if not is_enabled(observed.kafka) and state is None:
             return None
         try:
             result = await self._run(observed, state or CompanionState())
@@ -232,14 +232,14 @@ def decode_state(found: ConfigMap) -> CompanionState:
     return _DECODER.decode(found.data.get(_STATE, ""))
 
 
-def is_asked(kafka: Kafka) -> bool:
+def is_enabled(kafka: Kafka) -> bool:
     """Whether a Kafka asks the companion for automatic rebalancing."""
-    return kafka.metadata.annotations.get(ASKED_ANNOTATION, "").strip().lower() == "true"
+    return kafka.metadata.annotations.get(ENABLED_ANNOTATION, "").strip().lower() == "true"
 
 
 def _read_configuration(kafka: Kafka) -> AutoRebalanceConfiguration:
     """The modes of the spec; both modes where it has none. A Kafka that no longer asks has no mode."""
-    if not is_asked(kafka):
+    if not is_enabled(kafka):
         return AutoRebalanceConfiguration()
     configured = read_auto_rebalance_configuration(kafka.spec.cruise_control)
     return configured if configured.modes or configured.warnings else _BOTH

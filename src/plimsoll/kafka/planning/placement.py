@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,14 @@ class TopicLimits:
     """[T]."""
     high: Ints
     """[T]."""
+
+
+class SavedPlacement(NamedTuple):
+    """A copy of where replicas and leaders are, and of the goals that moved them."""
+
+    broker_of: Ints
+    leading: Ints
+    cause: Ints
 
 
 class Placement:
@@ -146,13 +154,15 @@ class Placement:
         self.version += 1
         self.recount()
 
-    def save(self) -> tuple[Ints, Ints, Ints]:
+    def save(self) -> SavedPlacement:
         """What `restore` needs."""
-        return self.broker_of.copy(), self.leading.copy(), self.cause.copy()
+        return SavedPlacement(self.broker_of.copy(), self.leading.copy(), self.cause.copy())
 
-    def restore(self, saved: tuple[Ints, Ints, Ints]) -> None:
+    def restore(self, saved: SavedPlacement) -> None:
         """Undo everything since `save`."""
-        self.broker_of[:], self.leading[:], self.cause[:] = saved
+        self.broker_of[:] = saved.broker_of
+        self.leading[:] = saved.leading
+        self.cause[:] = saved.cause
         self.version += 1
         self.recount()
 

@@ -118,8 +118,8 @@ def _list_files(options: AccessOptions, environment: Mapping[str, str]) -> list[
         return [options.kubeconfig]
     if listed := environment.get("KUBECONFIG", ""):
         return list(dict.fromkeys(file for file in listed.split(os.pathsep) if file))
-    home = environment.get("HOME", "")
-    return [str(Path(home) / ".kube" / "config")] if home else []
+    user_directory = environment.get("HOME", "")
+    return [str(Path(user_directory) / ".kube" / "config")] if user_directory else []
 
 
 def _build_access(config: Kubeconfig, name: str, *, options: AccessOptions, loader_context: LoaderContext) -> Access:

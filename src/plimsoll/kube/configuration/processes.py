@@ -75,11 +75,11 @@ class RealProcesses:
     """Processes of the operating system. One that is not interactive gets a session of its own, and so no terminal."""
 
     async def run(self, command: Command) -> Outcome:
-        conversation = _Conversation(asyncio.get_running_loop())
-        starting = asyncio.create_task(_start(command, conversation))
+        protocol = _PluginProtocol(asyncio.get_running_loop())
+        starting = asyncio.create_task(_start(command, protocol))
         try:
             await asyncio.wait((starting,))
-            return await conversation.wait_for_outcome(starting.result(), timeout_s=command.timeout_s)
+            return await protocol.wait_for_outcome(starting.result(), timeout_s=command.timeout_s)
         except OSError as error:
             return NotStarted(reason=error.strerror or str(error), is_missing=isinstance(error, FileNotFoundError))
         finally:
@@ -87,12 +87,12 @@ class RealProcesses:
             # then waits for the processes that hold its pipes.
             await asyncio.wait((starting,))
             if not starting.cancelled() and starting.exception() is None:
-                await _end(starting.result(), conversation, has_group=not command.is_interactive)
+                await _end(starting.result(), protocol, has_group=not command.is_interactive)
 
 
-async def _start(command: Command, conversation: _Conversation) -> asyncio.SubprocessTransport:
+async def _start(command: Command, protocol: _PluginProtocol) -> asyncio.SubprocessTransport:
     process, _ = await asyncio.get_running_loop().subprocess_exec(
-        lambda: conversation,
+        lambda: protocol,
         *command.argv,
         env=dict(command.environment),
         stdin=None if command.is_interactive else asyncio.subprocess.DEVNULL,
@@ -103,7 +103,7 @@ async def _start(command: Command, conversation: _Conversation) -> asyncio.Subpr
     return process
 
 
-class _Conversation(asyncio.SubprocessProtocol):
+class _PluginProtocol(asyncio.SubprocessProtocol):
     """The output of a process, until it has ended."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -159,7 +159,7 @@ async def _wait_for_first(*futures: asyncio.Future[None], within_s: float) -> No
     await asyncio.wait(futures, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _end(process: asyncio.SubprocessTransport, conversation: _Conversation, *, has_group: bool) -> None:
+async def _end(process: asyncio.SubprocessTransport, protocol: _PluginProtocol, *, has_group: bool) -> None:
     """Leave nothing behind: no running process, no zombie, no open pipe."""
     if process.get_returncode() is None:
         with suppress(ProcessLookupError):
@@ -167,7 +167,7 @@ async def _end(process: asyncio.SubprocessTransport, conversation: _Conversation
                 os.killpg(process.get_pid(), signal.SIGKILL)
             else:
                 process.kill()
-        await _wait_for_first(conversation.exited, within_s=_REAPING_S)
+        await _wait_for_first(protocol.exited, within_s=_REAPING_S)
     process.close()
 
 

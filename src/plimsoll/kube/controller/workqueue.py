@@ -114,7 +114,7 @@ class WorkQueue(Generic[K]):
         self._working: dict[K, float] = {}  # since when
         self._again: set[K] = set()  # added while worked
         self._due: dict[K, float] = {}
-        self._timetable: list[tuple[float, int, K]] = []  # may hold entries that _due has forgotten
+        self._due_heap: list[tuple[float, int, K]] = []  # may hold entries that _due has forgotten
         self._numbers = itertools.count()
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._is_closed = False
@@ -143,11 +143,11 @@ class WorkQueue(Generic[K]):
             return
         self._due[key] = due_s
         entry = (due_s, next(self._numbers), key)
-        heapq.heappush(self._timetable, entry)
-        if len(self._timetable) > 2 * len(self._due) + _FEW:
-            self._timetable = [entry for entry in self._timetable if self._due.get(entry[2]) == entry[0]]
-            heapq.heapify(self._timetable)
-        if self._timetable[0] is entry:
+        heapq.heappush(self._due_heap, entry)
+        if len(self._due_heap) > 2 * len(self._due) + _FEW:
+            self._due_heap = [entry for entry in self._due_heap if self._due.get(entry[2]) == entry[0]]
+            heapq.heapify(self._due_heap)
+        if self._due_heap[0] is entry:
             # All waiters wait for a later key.
             self._wake_one()
 
@@ -193,7 +193,7 @@ class WorkQueue(Generic[K]):
                 key, ready_s = self._ready.popitem(last=False)
                 self._queued.add(max(0.0, now_s - ready_s))
                 self._working[key] = now_s
-                if self._ready or self._timetable:
+                if self._ready or self._due_heap:
                     self._wake_one()
                 return key
             if self._is_closed:
@@ -215,7 +215,7 @@ class WorkQueue(Generic[K]):
         self._become_due()
         self._is_closed = True
         self._due.clear()
-        self._timetable.clear()
+        self._due_heap.clear()
         for waiter in self._waiters:
             _wake(waiter)
 
@@ -250,8 +250,8 @@ class WorkQueue(Generic[K]):
     def _become_due(self) -> float:
         """Make due keys ready, in the order of their due times. Returns the current time."""
         now_s = self._clock.monotonic_s()
-        while self._timetable and self._timetable[0][0] <= now_s + _SAME_INSTANT_S:
-            due_s, _, key = heapq.heappop(self._timetable)
+        while self._due_heap and self._due_heap[0][0] <= now_s + _SAME_INSTANT_S:
+            due_s, _, key = heapq.heappop(self._due_heap)
             if self._due.get(key) == due_s:
                 del self._due[key]
                 self._adds += 1
@@ -263,8 +263,8 @@ class WorkQueue(Generic[K]):
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         alarm = None
-        if self._timetable:
-            wait_s = min(self._timetable[0][0] - now_s, _LONGEST_TIMER_S)
+        if self._due_heap:
+            wait_s = min(self._due_heap[0][0] - now_s, _LONGEST_TIMER_S)
             alarm = asyncio.get_running_loop().call_later(wait_s, _wake, waiter)
         try:
             await waiter

@@ -81,12 +81,12 @@ def check_permissions(
 ) -> Finding:
     """Whether the controller has the permissions it needs."""
     check = f"permissions.{requirements.controller}"
-    asked = list(
+    needed = list(
         dict.fromkeys(
             question for permission in requirements.permissions for question in permission.list_questions(namespaces)
         )
     )
-    refusal = next((answers[question] for question in asked if isinstance(answers[question], PlimsollError)), None)
+    refusal = next((answers[question] for question in needed if isinstance(answers[question], PlimsollError)), None)
     if refusal is not None:
         return Finding(
             check=check,
@@ -94,17 +94,17 @@ def check_permissions(
             message=f"the server does not report the permissions of this client: {refusal}",
             fix="allow it to create selfsubjectaccessreviews.authorization.k8s.io (the role system:basic-user does)",
         )
-    missing = [question for question in asked if not answers[question]]
+    missing = [question for question in needed if not answers[question]]
     if not missing:
-        message = f"has all {len(asked)} permissions it needs"
-        return Finding(check=check, level=Level.OK, message=message, details={"needed": len(asked)})
+        message = f"has all {len(needed)} permissions it needs"
+        return Finding(check=check, level=Level.OK, message=message, details={"needed": len(needed)})
     lacking = [
         permission for need in requirements.permissions for permission in select_missing(need, missing, namespaces)
     ]
     return Finding(
         check=check,
         level=Level.FAIL,
-        message=f"{len(missing)} of {len(asked)} permissions it needs are missing",
+        message=f"{len(missing)} of {len(needed)} permissions it needs are missing",
         fix="\n".join(
             [
                 *_format_advice(check, requirements, lacking, reviewer=reviewer),
@@ -112,7 +112,7 @@ def check_permissions(
             ]
         ),
         details={
-            "needed": len(asked),
+            "needed": len(needed),
             "missing": [
                 _build_review(question, permission)
                 for permission in lacking
@@ -164,7 +164,7 @@ def _format_advice(
 
 def _format_namespace_notes(requirements: Requirements, namespaces: Namespaces) -> list[str]:
     """What is granted namespace by namespace has to be granted again when there is another."""
-    narrow = [permission for permission in requirements.permissions if permission.scope is Scope.INHABITED]
+    narrow = [permission for permission in requirements.permissions if permission.scope is Scope.WITH_OBJECTS]
     if namespaces.watched or not narrow:
         return []
     where = ", ".join(namespaces.used) or "none so far"

@@ -82,9 +82,9 @@ async def _examine(
             )
         findings.append(finding)
         reviewer = replace(reviewer, user=identity.user if identity is not None else "")
-        if home := get_service_account_namespace(reviewer.user):
+        if own_namespace := get_service_account_namespace(reviewer.user):
             # A controller that runs as this account has its lease and its ConfigMaps beside it.
-            options = replace(options, namespaces=replace(options.namespaces, own=home))
+            options = replace(options, namespaces=replace(options.namespaces, own=own_namespace))
     if findings[-1].level is not Level.FAIL:
         findings += [servers.check_version(probe), servers.check_clock_skew(probe)]
         findings += await _check_identified(client, options, reviewer=reviewer, on_step=on_step)
@@ -121,7 +121,7 @@ async def _check_identified(
         access_reviews.check_permissions(need, answers, namespaces=settled[need.controller], reviewer=reviewer)
         for need in requirements
     ]
-    judged = [check_definitions(need, seen, is_asked_for=options.are_selected) for need in requirements]
+    judged = [check_definitions(need, seen, is_selected=options.are_selected) for need in requirements]
     findings += [finding for finding in judged if finding is not None]
     on_step("whether all objects can be read")
     return findings + await unreadable_objects.check_objects(

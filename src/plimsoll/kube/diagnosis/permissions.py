@@ -28,7 +28,7 @@ class Scope(StrEnum):
     """Cluster-scoped objects, or objects of all namespaces."""
     WATCHED = "watched"
     """In the namespaces the controller manages: all, or the configured one."""
-    INHABITED = "inhabited"
+    WITH_OBJECTS = "with objects"
     """Only where there are objects to manage: in the configured namespace, else in those that hold such objects.
 
     For secrets: a controller that manages all namespaces need not be able to read the secrets of all.
@@ -105,7 +105,7 @@ class Permission(Value):
                 return ("",)
             case Scope.WATCHED:
                 return (namespaces.watched,)
-            case Scope.INHABITED:
+            case Scope.WITH_OBJECTS:
                 return (namespaces.watched,) if namespaces.watched else namespaces.used
             case Scope.OWN_NAMESPACE:
                 return (namespaces.own,)

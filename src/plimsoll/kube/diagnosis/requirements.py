@@ -88,7 +88,7 @@ class Requirements(Value):
     find_secret_namespaces: Callable[[dict[str, Any]], Iterable[str]] | None = None
     """The namespaces whose Secrets an object of the custom resources needs; None: every object needs those of its own.
 
-    Permissions of `Scope.INHABITED` are asked about there.
+    Permissions of `Scope.WITH_OBJECTS` are asked about there.
     """
 
     @property

@@ -186,7 +186,7 @@ async def _list_namespaces(client: Client, subject: CustomResource, version: str
 
 
 def check_definitions(
-    requirements: Requirements, seen: Mapping[str, DefinitionState], *, is_asked_for: bool
+    requirements: Requirements, seen: Mapping[str, DefinitionState], *, is_selected: bool
 ) -> Finding | None:
     """Whether the custom resources of a controller are there; nothing to say if it has none.
 
@@ -195,24 +195,26 @@ def check_definitions(
     if not requirements.custom_resources:
         return None
     found = [seen[definition.name] for definition in requirements.custom_resources]
-    details = {"definitions": [_build_details(sighting) for sighting in found]}
+    details = {"definitions": [_build_details(definition_found) for definition_found in found]}
     check = f"definitions.{requirements.controller}"
-    hidden = [sighting for sighting in found if not sighting.is_known]
+    hidden = [definition_found for definition_found in found if not definition_found.is_known]
     lacking = [
-        sighting for sighting in found if sighting.problem and sighting.is_known and not sighting.definition.is_optional
+        definition_found
+        for definition_found in found
+        if definition_found.problem and definition_found.is_known and not definition_found.definition.is_optional
     ]
     if lacking:
         return Finding(
             check=check,
-            level=Level.FAIL if is_asked_for else Level.WARN,
+            level=Level.FAIL if is_selected else Level.WARN,
             message=_format_by_problem(lacking),
-            fix="\n".join(dict.fromkeys(_format_advice(sighting.definition) for sighting in lacking)),
+            fix="\n".join(dict.fromkeys(_format_advice(definition_found.definition) for definition_found in lacking)),
             details=details,
         )
     if hidden:
         message = f"could not be checked: {hidden[0].problem}"
         return Finding(check=check, level=Level.UNKNOWN, message=message, details=details)
-    unused = [sighting.definition.name for sighting in found if sighting.problem]
+    unused = [definition_found.definition.name for definition_found in found if definition_found.problem]
     message = f"{len(found) - len(unused)} custom resources exist"
     if unused:
         message += f"; missing, but optional: {', '.join(unused)}"
@@ -221,8 +223,8 @@ def check_definitions(
 
 def _format_by_problem(lacking: list[DefinitionState]) -> str:
     names: dict[str, list[str]] = {}
-    for sighting in lacking:
-        names.setdefault(sighting.problem, []).append(sighting.definition.name)
+    for definition_found in lacking:
+        names.setdefault(definition_found.problem, []).append(definition_found.definition.name)
     return "; ".join(f"{problem}: {', '.join(names)}" for problem, names in names.items())
 
 

@@ -139,10 +139,10 @@ def explain_distrust(code: int, openssl_words: str, presented: Presented | None,
         dates = presented.validity if presented else "OpenSSL does not say from when on it is"
         return f"the server's certificate, or one it is signed with, is not yet valid ({dates}); check both clocks"
     if code in _WRONG_NAME:
-        asked = tls.server_name or route.address.host
+        name = tls.server_name or route.address.host
         names = f"is for {presented.listed_names}," if presented else "is for other names,"
         return (
-            f"the server's certificate {names} not for {asked};"
+            f"the server's certificate {names} not for {name};"
             " use one of its names in the address, or set tls-server-name to one"
         )
     if code == _SELF_SIGNED:

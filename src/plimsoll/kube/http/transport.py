@@ -87,7 +87,7 @@ class HttpTransport:
         self._calls = InFlightCalls()
         self._places = asyncio.Semaphore(self._limits.calls_at_once)
         self._streams: set[HttpStream] = set()
-        self._asking: asyncio.Task[Credential] | None = None
+        self._refresh: asyncio.Task[Credential] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: aiohttp.ClientSession | None = None
         self._is_closed = False
@@ -115,9 +115,9 @@ class HttpTransport:
         self._check_loop()
         self._is_closed = True
         self._calls.end_all()
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.wait((self._asking,))
+        if self._refresh is not None:
+            self._refresh.cancel()
+            await asyncio.wait((self._refresh,))
         for stream in tuple(self._streams):
             await stream.aclose()
         if self._session is not None:
@@ -156,14 +156,14 @@ class HttpTransport:
     async def _get_credential(self, progress: CallProgress) -> Credential:
         progress.is_sent = progress.is_first = False  # a call that was answered 401 did nothing
         progress.is_without_credentials = True
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._access.credentials.get_current())
-            self._asking.add_done_callback(_consume_exception)
-        asking = self._asking
-        await asyncio.wait((asking,))
-        if asking.cancelled():
+        if self._refresh is None or self._refresh.done():
+            self._refresh = asyncio.create_task(self._access.credentials.get_current())
+            self._refresh.add_done_callback(_consume_exception)
+        refresh = self._refresh
+        await asyncio.wait((refresh,))
+        if refresh.cancelled():
             raise build_closed_error(self._route)
-        credential = asking.result()
+        credential = refresh.result()
         progress.is_without_credentials = False
         return credential
 
@@ -246,10 +246,10 @@ class HttpTransport:
         return build_connection_error(error, progress, self._route)
 
 
-def _consume_exception(asking: asyncio.Task[Credential]) -> None:
+def _consume_exception(refresh: asyncio.Task[Credential]) -> None:
     """The calls that waited may all be over: then no other caller reads the error, and the next call starts again."""
-    if not asking.cancelled():
-        asking.exception()
+    if not refresh.cancelled():
+        refresh.exception()
 
 
 def _build_payload(body: bytes) -> bytes | io.BytesIO | None:

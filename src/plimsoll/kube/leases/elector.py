@@ -66,7 +66,7 @@ class LeaderElector:
                 await self._await_until_stand_down(self._look_and_claim(self._settings.request_timeout_s))
             except ServerTrouble as error:
                 self._record_failure(error)
-            if self._take_office():
+            if self._start_leading():
                 return
             await self._pause(self._get_challenger_wait_s())
             self._election = self._election.mark_stale()
@@ -78,7 +78,7 @@ class LeaderElector:
             wait_s = min(wait_s, decision.until_s - self._clock.monotonic_s())
         return max(wait_s, _SHORTEST_WAIT_S)
 
-    def _take_office(self) -> bool:
+    def _start_leading(self) -> bool:
         own = self._get_current_write()
         if own is None or not self._is_in_time(own) or self.holder.has_stood_down:
             return False
@@ -242,8 +242,8 @@ class LeaderElector:
             and before.since_s == self._election.observed.since_s
         ):
             return
-        if record is not None and record.oddities:
-            self._log.warning("lease.odd_record", oddities=record.oddities, holder=record.holder)
+        if record is not None and record.problems:
+            self._log.warning("lease.odd_record", problems=record.problems, holder=record.holder)
         holder = record.holder if record is not None else ""
         if holder != self.holder.observed_holder:
             self.holder.observed_holder = holder

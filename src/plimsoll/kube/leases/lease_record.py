@@ -1,7 +1,7 @@
 """The content of a Lease: lenient reading of any content, and the content that we write.
 
 The fields are those of client-go's lease lock (`coordination.k8s.io/v1`), so that its electors and ours exclude each
-other on one Lease. Reading never fails: an invalid field is replaced by a safe value and named in `oddities`. Times are
+other on one Lease. Reading never fails: an invalid field is replaced by a safe value and named in `problems`. Times are
 compared as text and only for equality, because clocks of machines differ.
 """
 
@@ -30,7 +30,7 @@ class LeaseRecord(Value):
     acquire_time: str = ""
     renew_time: str = ""
     transitions: int = 0
-    oddities: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
     @property
     def stamp(self) -> tuple[str, str, str]:
@@ -68,61 +68,61 @@ def format_micro_time(moment: datetime) -> str:
 
 def read_lease_record(lease: Any, settings: LeaseSettings) -> LeaseRecord:
     """The record in a decoded Lease object."""
-    oddities: list[str] = []
-    spec = _read_mapping(lease, "spec", oddities)
+    problems: list[str] = []
+    spec = _read_mapping(lease, "spec", problems)
     return LeaseRecord(
-        version=_read_text(_read_mapping(lease, "metadata", oddities), "resourceVersion", oddities),
-        holder=_read_holder(spec, oddities),
-        duration_s=_read_duration_s(spec, settings, oddities),
-        acquire_time=_read_text(spec, "acquireTime", oddities),
-        renew_time=_read_text(spec, "renewTime", oddities),
-        transitions=_read_transitions(spec, oddities),
-        oddities=tuple(oddities),
+        version=_read_text(_read_mapping(lease, "metadata", problems), "resourceVersion", problems),
+        holder=_read_holder(spec, problems),
+        duration_s=_read_duration_s(spec, settings, problems),
+        acquire_time=_read_text(spec, "acquireTime", problems),
+        renew_time=_read_text(spec, "renewTime", problems),
+        transitions=_read_transitions(spec, problems),
+        problems=tuple(problems),
     )
 
 
-def _read_mapping(parent: Any, field: str, oddities: list[str]) -> dict[str, Any]:
+def _read_mapping(parent: Any, field: str, problems: list[str]) -> dict[str, Any]:
     value = parent.get(field) if isinstance(parent, dict) else None
     if isinstance(value, dict):
         return value
     if value is not None:
-        oddities.append(f"{field}: not an object")
+        problems.append(f"{field}: not an object")
     return {}
 
 
-def _read_text(parent: dict[str, Any], field: str, oddities: list[str]) -> str:
+def _read_text(parent: dict[str, Any], field: str, problems: list[str]) -> str:
     value = parent.get(field)
     if value is None or isinstance(value, str):
         return value or ""
-    oddities.append(f"{field}: not text")
+    problems.append(f"{field}: not text")
     return ""
 
 
-def _read_holder(spec: dict[str, Any], oddities: list[str]) -> str:
+def _read_holder(spec: dict[str, Any], problems: list[str]) -> str:
     """An unreadable holder counts as a holder: a process may be acting under it."""
     value = spec.get("holderIdentity")
     if value is None or isinstance(value, str):
         return value or ""
-    oddities.append("holderIdentity: not text")
+    problems.append("holderIdentity: not text")
     return UNREADABLE_HOLDER
 
 
-def _read_duration_s(spec: dict[str, Any], settings: LeaseSettings, oddities: list[str]) -> float:
+def _read_duration_s(spec: dict[str, Any], settings: LeaseSettings, problems: list[str]) -> float:
     value = spec.get("leaseDurationSeconds")
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         if spec.get("holderIdentity"):
-            oddities.append(f"leaseDurationSeconds: {value!r:.40}, counted as {settings.duration_s}")
+            problems.append(f"leaseDurationSeconds: {value!r:.40}, counted as {settings.duration_s}")
         return settings.duration_s
     if value > settings.longest_duration_s:
-        oddities.append(f"leaseDurationSeconds: {value}, counted as {settings.longest_duration_s}")
+        problems.append(f"leaseDurationSeconds: {value}, counted as {settings.longest_duration_s}")
     return min(value, settings.longest_duration_s)
 
 
-def _read_transitions(spec: dict[str, Any], oddities: list[str]) -> int:
+def _read_transitions(spec: dict[str, Any], problems: list[str]) -> int:
     value = spec.get("leaseTransitions")
     if value is None:
         return 0
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INT32_MAX:
         return value
-    oddities.append(f"leaseTransitions: {value!r:.40}, counted as 0")
+    problems.append(f"leaseTransitions: {value!r:.40}, counted as 0")
     return 0

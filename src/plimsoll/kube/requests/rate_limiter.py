@@ -44,13 +44,13 @@ class RateLimit:
         """Wait for a token."""
         if self._bucket is None:
             return
-        asked_at = self._clock.monotonic_s()
+        requested_at = self._clock.monotonic_s()
         async with self._queue:
             # Taken after the wait, not reserved before it: a caller that is cancelled in its sleep has taken none.
             while not self._bucket.take(self._clock.monotonic_s()):
                 missing_s = self._bucket.get_wait_s(self._clock.monotonic_s())
                 await self._clock.sleep(max(missing_s, _SHORTEST_WAIT_S))
-        self._log_wait(self._clock.monotonic_s() - asked_at)
+        self._log_wait(self._clock.monotonic_s() - requested_at)
 
     def _log_wait(self, waited_s: float) -> None:
         """Log once per congestion, which ends with the first call that did not wait."""

@@ -94,11 +94,11 @@ def _read_status(body: bytes) -> Status | None:
     try:
         status = msgspec.json.decode(body, type=Status)
     except _UNREADABLE:
-        status = _salvage(body)
+        status = _read_loosely(body)
     return status if status is not None and status.kind == "Status" else None
 
 
-def _salvage(body: bytes) -> Status | None:
+def _read_loosely(body: bytes) -> Status | None:
     """A Status with nulls in it, or with unreadable details: its message still counts."""
     try:
         value = msgspec.json.decode(body)

@@ -50,7 +50,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 DEFAULT_PORT: Final = 6443
 _CERTIFICATE_CHECK_S: Final = 12 * 3600.0
 # What stopping takes beyond the grace of requests: goodbyes of connections.
-_GOODBYES_S: Final = 5.0
+_CLOSE_S: Final = 5.0
 
 
 class Settings(NamedTuple):
@@ -174,7 +174,7 @@ async def run(
                 Service(name="https", run=listener.serve, policy=RestartPolicy(escalate_after=5)),
                 *more,
             ]
-            grace_s = settings.limits.grace_s + _GOODBYES_S
+            grace_s = settings.limits.grace_s + _CLOSE_S
             supervisor = Supervisor(services, clock=clock, entropy=entropy, grace_s=grace_s)
             on_supervised(supervisor)
             await supervisor.run()

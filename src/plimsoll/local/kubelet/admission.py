@@ -67,18 +67,18 @@ class AdmittedPods:
         return find_admission_failure(_compute_demand(pod), self._used.get(node.metadata.name, ZERO), node)
 
 
-def find_admission_failure(asked: ResourceVector, used: ResourceVector, node: Node) -> AdmissionFailure | None:
+def find_admission_failure(requested: ResourceVector, used: ResourceVector, node: Node) -> AdmissionFailure | None:
     """The first resource that is insufficient. Only the resources in the node's allocatable count."""
     try:
         capacity = ResourceVector.from_quantities(node.status.allocatable)
     except InvalidQuantity:
         return None  # an unreadable size does not refuse the pod
-    for name in asked:
-        if name in node.status.allocatable and asked[name] > capacity[name] - used[name]:
+    for name in requested:
+        if name in node.status.allocatable and requested[name] > capacity[name] - used[name]:
             return AdmissionFailure(
                 reason=f"OutOf{name}",
                 message=(
-                    f"Node didn't have enough resource: {name}, requested: {asked[name]}, "
+                    f"Node didn't have enough resource: {name}, requested: {requested[name]}, "
                     f"used: {used[name]}, capacity: {capacity[name]}"
                 ),
             )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # The kubelet's crash loop: restarted at once, then after 10 s, doubled up to 5 min; forgotten after 10 min of work.
 _FIRST_BACKOFF_S: Final = 10.0
 _LONGEST_BACKOFF_S: Final = 300.0
-_FORGIVEN_AFTER_S: Final = 600.0
+_BACKOFF_RESET_S: Final = 600.0
 KILLED: Final = 137
 
 
@@ -169,7 +169,7 @@ def _build_ended(
 
 
 def _compute_backoff_s(restarts: int, ran_s: float) -> float:
-    if restarts == 0 or ran_s >= _FORGIVEN_AFTER_S:
+    if restarts == 0 or ran_s >= _BACKOFF_RESET_S:
         return 0.0
     return min(_FIRST_BACKOFF_S * 2.0 ** min(restarts - 1, 10), _LONGEST_BACKOFF_S)
 

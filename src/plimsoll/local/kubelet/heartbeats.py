@@ -149,7 +149,7 @@ class LeaseHeartbeats:
         self._slot_of: dict[str, int] = {}
         self._slots = [0] * _SLOTS
         self._due: dict[str, float] = {}
-        self._timetable: list[tuple[float, str]] = []  # may hold entries that _due has forgotten
+        self._due_heap: list[tuple[float, str]] = []  # may hold entries that _due has forgotten
         self._under_way: set[str] = set()
         self._has_news = asyncio.Event()
 
@@ -192,8 +192,8 @@ class LeaseHeartbeats:
             while True:
                 await self._wait_for_next()
                 now_s = self._clock.monotonic_s()
-                while self._timetable and self._timetable[0][0] <= now_s:
-                    due_s, name = heapq.heappop(self._timetable)
+                while self._due_heap and self._due_heap[0][0] <= now_s:
+                    due_s, name = heapq.heappop(self._due_heap)
                     if self._due.get(name) == due_s:
                         self._schedule(name, now_s)
                         self._begin(name, group)
@@ -215,7 +215,7 @@ class LeaseHeartbeats:
             # Rounded down to the moment that has just passed.
             due_s += self._round_s
         self._due[name] = due_s
-        heapq.heappush(self._timetable, (due_s, name))
+        heapq.heappush(self._due_heap, (due_s, name))
 
     def _begin(self, name: str, group: asyncio.TaskGroup) -> None:
         """Renew, unless the renewal before is still under way."""
@@ -225,7 +225,7 @@ class LeaseHeartbeats:
 
     async def _wait_for_next(self) -> None:
         self._has_news.clear()
-        wait_s = self._timetable[0][0] - self._clock.monotonic_s() if self._timetable else None
+        wait_s = self._due_heap[0][0] - self._clock.monotonic_s() if self._due_heap else None
         if wait_s is not None and wait_s <= 0:
             return
         try:

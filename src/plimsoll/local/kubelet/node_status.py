@@ -7,7 +7,7 @@ others wrote (capacity, a machine's own nodeInfo, further conditions) stays.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
@@ -19,12 +19,22 @@ if TYPE_CHECKING:
 
     from plimsoll.objects.api.nodes import Node, NodeCondition
 
-# What a healthy kubelet reports, in its order (kubernetes pkg/kubelet/nodestatus).
+
+class _Condition(NamedTuple):
+    """A condition that a healthy kubelet reports."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+# In the kubelet's order (kubernetes pkg/kubelet/nodestatus).
 _CONDITIONS: Final = (
-    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+    _Condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    _Condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    _Condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    _Condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
 )
 _OS_IMAGE: Final = "Debian GNU/Linux 12 (bookworm)"
 _KERNEL: Final = "6.1.0-37-cloud"
@@ -74,7 +84,7 @@ def compute_node_status(
     """What is to be written about a node that is up. `repeats`: also every few minutes though nothing changed."""
     known = {condition.type: condition for condition in node.status.conditions}
     due = _compute_due(known.get("Ready"), node.metadata.name, settings.report_s) if repeats else None
-    conditions = [_build_condition(spec, known.get(spec[0]), now) for spec in _CONDITIONS]
+    conditions = [_build_condition(healthy, known.get(healthy.type), now) for healthy in _CONDITIONS]
     changed: dict[str, Any] = {}
     if any(_differs(condition, known.get(condition["type"])) for condition in conditions) or (
         due is not None and due <= now
@@ -101,17 +111,16 @@ def find_internal_ip(node: Node) -> str:
     )
 
 
-def _build_condition(spec: tuple[str, str, str, str], before: NodeCondition | None, now: datetime) -> dict[str, Any]:
-    type_, status, reason, message = spec
-    moved = before is None or before.status != status or before.last_transition_time is None
+def _build_condition(healthy: _Condition, before: NodeCondition | None, now: datetime) -> dict[str, Any]:
+    moved = before is None or before.status != healthy.status or before.last_transition_time is None
     since = now if moved or before is None or before.last_transition_time is None else before.last_transition_time
     return {
-        "type": type_,
-        "status": status,
+        "type": healthy.type,
+        "status": healthy.status,
         "lastHeartbeatTime": format_time(now),
         "lastTransitionTime": format_time(since),
-        "reason": reason,
-        "message": message,
+        "reason": healthy.reason,
+        "message": healthy.message,
     }
 
 

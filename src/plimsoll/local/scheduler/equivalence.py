@@ -62,7 +62,7 @@ class PodClass:
         self._loads = loads
         self.rules = Prepared(pod, _NO_VIEW, profile=NARROW)
         self._scores = NodeScores(pod)
-        self._asks = compute_requirements_key(pod)
+        self._requirements_key = compute_requirements_key(pod)
         self._labels_key = (pod.metadata.namespace, frozenset(pod.metadata.labels.items()))
         self._judgements: dict[str, NodeEvaluation] = {}
         self._ranking = Ranking()
@@ -115,10 +115,13 @@ class PodClass:
         load = self._loads.known.get(name)
         if load is None or load.place is not place:
             load = self._loads.get_load(place)
-        known = load.answers.get(self._asks)
+        known = load.answers.get(self._requirements_key)
         if known is None:
             verdict = self.rules.check(place)
-            known = load.answers[self._asks] = (verdict, self._scores.compute_score(load) if verdict is FITS else 0)
+            known = load.answers[self._requirements_key] = (
+                verdict,
+                self._scores.compute_score(load) if verdict is FITS else 0,
+            )
         found = self._judgements[name] = NodeEvaluation(
             place, known[0], known[1], load.pods_by_labels.get(self._labels_key, 0)
         )

@@ -48,8 +48,8 @@ def build_volume_name(claim: PersistentVolumeClaim) -> str:
 
 def needs_provisioning(claim: PersistentVolumeClaim, storage_class: StorageClass | None) -> bool:
     annotations = claim.metadata.annotations
-    asked = annotations.get(STORAGE_PROVISIONER) or annotations.get(OLD_STORAGE_PROVISIONER)
-    if asked != SIMULATED or claim.spec.volume_name or claim.metadata.deletion_timestamp is not None:
+    requested = annotations.get(STORAGE_PROVISIONER) or annotations.get(OLD_STORAGE_PROVISIONER)
+    if requested != SIMULATED or claim.spec.volume_name or claim.metadata.deletion_timestamp is not None:
         return False
     if storage_class is None or storage_class.provisioner != SIMULATED:
         return False

@@ -142,9 +142,9 @@ class Drainer:
 
     async def _evict(self, tier: DrainTier, moving: Sequence[Pod], daemons: Sequence[Pod]) -> list[EvictedPod]:
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(self._evict_pod(tier, pod)) for pod in moving]
-            asked += [group.create_task(self._evict_pod(tier, pod, once=True)) for pod in daemons]
-        return [task.result() for task in asked]
+            evictions = [group.create_task(self._evict_pod(tier, pod)) for pod in moving]
+            evictions += [group.create_task(self._evict_pod(tier, pod, once=True)) for pod in daemons]
+        return [task.result() for task in evictions]
 
     async def _evict_pod(self, tier: DrainTier, pod: Pod, *, once: bool = False) -> EvictedPod:
         evicted = await self._evictor.evict(pod, grace_s=tier.get_grace_s(pod), once=once)

@@ -164,8 +164,8 @@ class ClusterState:
         for group in self._observed.groups:
             readiness, request = self._get_readiness(group.id), self._requests.get(group.id)
             known = self._targets.get(group.id, readiness.arrived)
-            unasked = readiness.count_upcoming(group.target_size) - (0 if request is None else request.increase)
-            unexplained = min(group.target_size - known, unasked)
+            unrequested = readiness.count_upcoming(group.target_size) - (0 if request is None else request.increase)
+            unexplained = min(group.target_size - known, unrequested)
             if unexplained > 0 and group.autoscaled:
                 self.register_scale_up(group.id, unexplained, now)
             self._targets[group.id] = group.target_size

@@ -110,9 +110,9 @@ class ConfigMapConfig:
         given = dict(self._options)
         written = self._ours.cache.get(CONFIG_MAP, self._namespace)
         try:
-            asked = _override(given, read_config_map_options(written))
-            if known is None or known[0] != asked:
-                known = (asked, read_options(asked))
+            combined = _override(given, read_config_map_options(written))
+            if known is None or known[0] != combined:
+                known = (combined, read_options(combined))
         except (InvalidInput, InvalidOptions) as error:
             if written is None or not written.data.get(OPTIONS_KEY):
                 raise

@@ -40,7 +40,7 @@ class LoopSnapshots:
     """Builds each snapshot from the one before, so that the cost depends on what changed."""
 
     def __init__(self) -> None:
-        self._keeper = SnapshotBuilder()
+        self._builder = SnapshotBuilder()
         self._nodes: dict[str, Node] = {}
         self._besides: dict[PodKey, Pod | BadObject] = {}
         self._coming = UpcomingNodeCache()
@@ -106,13 +106,13 @@ class LoopSnapshots:
         """`extra_pods` are pods that the filter did not see: unreadable pods, pods of upcoming nodes, evicted pods."""
         news = pods.changed_keys.changed
         if news is None:
-            self._keeper, self._nodes, self._besides = SnapshotBuilder(), {}, {}
+            self._builder, self._nodes, self._besides = SnapshotBuilder(), {}, {}
         changed: dict[PodKey, Pod | BadObject | None] = {}
         for place in (*(pods.counted if news is None else news), *self._besides, *extra_pods):
             key = PodKey(*place)
             changed[key] = extra_pods.get(key) or pods.counted.get(place)
         changes = SnapshotChanges(nodes=_find_changed(self._nodes, nodes), pods=changed)
-        snapshot = self._keeper.update(changes, inputs)
+        snapshot = self._builder.update(changes, inputs)
         self._nodes, self._besides = nodes, extra_pods
         pods.changed_keys.clear()
         return snapshot

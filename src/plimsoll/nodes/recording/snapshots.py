@@ -137,7 +137,7 @@ class _Snapshot(Value):
     budgets: tuple[PodDisruptionBudget, ...] = ()
     group_of: dict[str, str] = {}
     creation_backoffs: tuple[_Backoff, ...] = ()
-    promises: tuple[_Nomination, ...] = ()
+    nominations: tuple[_Nomination, ...] = msgspec.field(name="promises", default=())
 
 
 # ---- writing
@@ -168,7 +168,7 @@ def encode_snapshot(snapshot: Snapshot) -> Json:
             _Backoff(machine_type=kind, zone=zone, profile=profile, why=why)
             for (kind, zone, profile), why in snapshot.creation_backoffs.items()
         ),
-        promises=tuple(
+        nominations=tuple(
             _Nomination(known_as=node, entry=key, pods=pods)
             for node, counts in snapshot.nominations.items()
             for key, pods in counts.items()
@@ -234,14 +234,14 @@ def read_snapshot(value: Any) -> Snapshot:
         creation_backoffs={
             (backoff.machine_type, backoff.zone, backoff.profile): backoff.why for backoff in written.creation_backoffs
         },
-        nominations=_read_nominations(written.promises),
+        nominations=_read_nominations(written.nominations),
     )
 
 
 def _read_nominations(written: tuple[_Nomination, ...]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
-    for promise in written:
-        found.setdefault(promise.known_as, {})[promise.entry] = promise.pods
+    for nomination in written:
+        found.setdefault(nomination.known_as, {})[nomination.entry] = nomination.pods
     return found
 
 

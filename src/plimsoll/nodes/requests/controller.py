@@ -279,16 +279,18 @@ class RequestController:
             )
         )
         updates += by_classes.updates
-        asking = by_classes.remaining
+        remaining = by_classes.remaining
         answer: tuple[Snapshot, Mapping[str, CheckResult]] = await self._tools.run_planner(
-            lambda: answer_checks(transaction.snapshot, asking, context.policy)
+            lambda: answer_checks(transaction.snapshot, remaining, context.policy)
         )
         snapshot, checked = answer
         updates += [
-            status_updates.answer_check(request, checked[request.name]) for request in asking if request.name in checked
+            status_updates.answer_check(request, checked[request.name])
+            for request in remaining
+            if request.name in checked
         ]
         written = await actuators.write([update for update in updates if not is_repeated_refusal(update)])
-        queue = tuple(request for request in asking if request.class_kind is not ClassKind.CHECK)
+        queue = tuple(request for request in remaining if request.class_kind is not ClassKind.CHECK)
         pending = (replace(pods, rank=_rank(request)) for request in queue for pods in request.pods)
         return replace(
             transaction,

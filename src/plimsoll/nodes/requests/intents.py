@@ -95,8 +95,8 @@ def count_added_before(view: RequestView, targets: Mapping[str, int]) -> dict[st
 
 def compute_fraction_added(begun: Intent, added: Mapping[str, int], prices: Mapping[str, float]) -> float:
     """The fraction of the attempt's cost that its added nodes stand for."""
-    asked = {group: group_step.after - group_step.before for group, group_step in begun.groups.items()}
-    whole = sum(nodes * prices.get(group, 0.0) for group, nodes in asked.items())
+    increases = {group: group_step.after - group_step.before for group, group_step in begun.groups.items()}
+    whole = sum(nodes * prices.get(group, 0.0) for group, nodes in increases.items())
     there = sum(nodes * prices.get(group, 0.0) for group, nodes in added.items())
     return there / whole if whole else float(bool(added))
 

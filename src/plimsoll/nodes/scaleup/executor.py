@@ -82,7 +82,7 @@ class ScaleUpExecutor:
         created = await planned.create()
         if not isinstance(created, Created):
             return [self._fail_creation(scale_up, _require_failure(created), now)]
-        log.info("node_group.created", group=created.id, machine_type=option.machine_type, asked=option.group)
+        log.info("node_group.created", group=created.id, machine_type=option.machine_type, requested=option.group)
         groups = {node_group.id: node_group for node_group in await self._provider.node_groups()}
         made = [groups[name] for name in (created.id, *created.extra_ids) if name in groups]
         if mismatch := await _find_mismatch(option, made):

@@ -47,9 +47,9 @@ class GrpcExpander:
         for _ in range(_MOST_QUESTIONS):
             try:
                 return await plan(replace(policy, expander_answers=answers))
-            except Unanswered as asked:
-                best = await self.choose_best(asked.options)
-                answers = {**answers, build_request_key(asked.options): best}
+            except Unanswered as requested:
+                best = await self.choose_best(requested.options)
+                answers = {**answers, build_request_key(requested.options): best}
         log.warning("expander.too_many_questions", questions=len(answers))
         return await plan(replace(policy, expander_answers=None))
 
@@ -60,11 +60,11 @@ class GrpcExpander:
         except RpcFailed as error:
             log.warning("expander.failed", options=len(options), problem=str(error))
             return ()
-        asked = {option.scale_up_option.group for option in options}
+        requested = {option.scale_up_option.group for option in options}
         named = list(dict.fromkeys(option.nodeGroupId for option in answer.options))
-        if unknown := [name for name in named if name not in asked]:
+        if unknown := [name for name in named if name not in requested]:
             log.warning("expander.named_unknown_groups", groups=unknown)
-        return tuple(name for name in named if name in asked)
+        return tuple(name for name in named if name in requested)
 
     async def close(self) -> None:
         await self._calls.close()
@@ -74,10 +74,10 @@ def build_request(options: Sequence[ExpanderOption], *, max_pods: int) -> Any:
     """The request: each option with the node of its group, and with as many of its pods as the limit allows."""
     total = sum(count for option in options for _, count in option.scheduled_pods)
     share = total if total <= max_pods else max(1, max_pods // max(1, len(options)))
-    asked = wire.BestOptionsRequest()
+    requested = wire.BestOptionsRequest()
     for option in options:
         scale_up_option = option.scale_up_option
-        asked.options.add(
+        requested.options.add(
             nodeGroupId=scale_up_option.group,
             nodeCount=option.nodes,
             debug=(
@@ -86,8 +86,8 @@ def build_request(options: Sequence[ExpanderOption], *, max_pods: int) -> Any:
             ),
             podBytes=list(_list_pods([(encode_pod(pod), count) for pod, count in option.scheduled_pods], share)),
         )
-        asked.nodeBytesMap[scale_up_option.group] = encode_node(scale_up_option.node)
-    return asked
+        requested.nodeBytesMap[scale_up_option.group] = encode_node(scale_up_option.node)
+    return requested
 
 
 def _list_pods(classes: Sequence[tuple[bytes, int]], room: int) -> Iterator[bytes]:

@@ -118,7 +118,7 @@ class _Walk:
                 if len(path) < _LONGEST_PATH:
                     self.kept.setdefault(path, bytearray()).extend(wire.write_field(number, wire_type, content))
             else:
-                self._collect(single, number, (field, wire_type, content), name=name)
+                self._collect(single, number, field, wire_type, content, name=name)
         return [
             (
                 types[number],
@@ -128,10 +128,9 @@ class _Walk:
         ]
 
     def _collect(
-        self, found: dict[int, Any], number: int, part: tuple[FieldType, int, int | bytes], *, name: str
+        self, found: dict[int, Any], number: int, field: FieldType, wire_type: int, content: int | bytes, *, name: str
     ) -> None:
         """A list for repeated fields, the last value for scalars; the parts of a message are concatenated."""
-        field, wire_type, content = part
         scalar = field.type in _ZEROS
         if field.is_map:
             found.setdefault(number, []).append(_require_bytes(content, wire_type, field.name))

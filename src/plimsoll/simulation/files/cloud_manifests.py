@@ -86,15 +86,15 @@ def label_nodes(objects: Sequence[Json], groups: Sequence[GroupEntry]) -> list[J
         _label_node(manifest, _find_group(manifest, ids)) if manifest["kind"] == "Node" else manifest
         for manifest in objects
     ]
-    homeless = [
+    unassigned = [
         index
         for index, manifest in enumerate(labelled)
         if manifest["kind"] == "Node" and not _get_group_label(manifest)
     ]
-    if len(ids) == 1 and len(homeless) == sum(manifest["kind"] == "Node" for manifest in labelled):
+    if len(ids) == 1 and len(unassigned) == sum(manifest["kind"] == "Node" for manifest in labelled):
         only = next(group_entry for group_entry in groups if group_entry.exists)
-        if homeless and only.spec["target"] == len(homeless):
-            for index in homeless:
+        if unassigned and only.spec["target"] == len(unassigned):
+            for index in unassigned:
                 labelled[index] = _label_node(labelled[index], only.id)
     return labelled
 

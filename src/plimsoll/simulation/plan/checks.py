@@ -41,7 +41,7 @@ _LARGEST: Final = 1 << 50
 """Cores, bytes or pieces of one machine or pod: a pebibyte. Up to here millicores and the sums of plans fit 64 bits."""
 _ORDINARY: Final = re.compile(r"[0-9]{1,9}(m|k|M|Ki|Mi)?|[0-9]{1,5}(G|Gi)")
 """Spellings that are below it for sure; reading a quantity takes longer than all other checks."""
-_DEAREST: Final = 1e9
+_MOST_PRICE: Final = 1e9
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _CONTENT_OF_SPREAD: Final = ("DoNotSchedule", "ScheduleAnyway")
 
@@ -71,8 +71,8 @@ def check_objects(bodies: Iterable[Json]) -> None:
         holder = _get_mapping(body.get("template")) if kind == "PodTemplate" else body
         if kind == "DaemonSet":
             holder = _get_mapping(_get_mapping(body.get("spec")).get("template"))
-        asked = _iterate_amounts(_get_mapping(holder.get("spec"))) if kind in _WITH_PODS else _list_node_amounts(body)
-        for where, amount in asked:
+        amounts = _iterate_amounts(_get_mapping(holder.get("spec"))) if kind in _WITH_PODS else _list_node_amounts(body)
+        for where, amount in amounts:
             if _is_absurd(amount):
                 named_as = "/".join(filter(None, (kind.lower(), metadata.get("namespace"), metadata.get("name"))))
                 problems.add(f"{named_as}: {where}", f"is more than any machine has: {describe_value(amount)}")
@@ -199,8 +199,8 @@ def _check_within(amount: Any, whole: Any, path: str, problems: Problems) -> Non
 
 
 def _check_price(price: float | None, path: str, problems: Problems) -> None:
-    if price is not None and price > _DEAREST:
-        problems.add(path, f"must be at most {_DEAREST:.0f} an hour, is {describe_value(price)}")
+    if price is not None and price > _MOST_PRICE:
+        problems.add(path, f"must be at most {_MOST_PRICE:.0f} an hour, is {describe_value(price)}")
 
 
 # ---- pods

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _OPTIONS: Final = ("check-capacity-processor-instance", "provreq-booking-default")
 """The options that reading uses; the others are for planning."""
-_ASKING: Final = (Phase.DUE, Phase.WAITING, Phase.INTENDED)
+_PENDING: Final = (Phase.DUE, Phase.WAITING, Phase.INTENDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +45,14 @@ class PlanRequests:
 def read_plan_requests(listed: ListedRequests, options: Mapping[str, Any], now: datetime) -> PlanRequests:
     policy = read_options({name: options[name] for name in _OPTIONS if name in options})
     seen = read_requests(listed, policy, now)
-    asking = {
-        request.name: request for request in seen.all if request.phase in _ASKING and not is_over(request.conditions)
+    pending = {
+        request.name: request for request in seen.all if request.phase in _PENDING and not is_over(request.conditions)
     }
-    answered = {request.name for request in seen.all} - {*asking}
+    answered = {request.name for request in seen.all} - {*pending}
     return PlanRequests(
-        line=sort_queue(asking.values(), seen.priorities),
+        line=sort_queue(pending.values(), seen.priorities),
         held=seen.held,
-        warnings=tuple(_list_warnings(listed.requests, asking, answered, instance=policy.requests.instance)),
+        warnings=tuple(_list_warnings(listed.requests, pending, answered, instance=policy.requests.instance)),
     )
 
 
@@ -69,14 +69,16 @@ def read_classes(bodies: Iterable[Json]) -> tuple[ProvisioningClass, ...]:
 
 
 def _list_warnings(
-    requests: Iterable[ProvisioningRequest], asking: Mapping[str, RequestView], answered: set[str], *, instance: str
+    requests: Iterable[ProvisioningRequest], pending: Mapping[str, RequestView], answered: set[str], *, instance: str
 ) -> Iterator[str]:
     """Of requests that are not answered, and of what is wrong with the others."""
     for request in requests:
         name, kind = f"{request.metadata.namespace}/{request.metadata.name}", request.spec.provisioning_class_name
         known_as = f"ProvisioningRequest {name}"
-        if name in asking:
-            yield from (f"{known_as}: parameter {problem}, and ignored" for problem in asking[name].parameters.problems)
+        if name in pending:
+            yield from (
+                f"{known_as}: parameter {problem}, and ignored" for problem in pending[name].parameters.problems
+            )
         elif name in answered:
             yield f"{known_as} is answered already and not planned for"
         elif request.metadata.deletion_timestamp is not None:

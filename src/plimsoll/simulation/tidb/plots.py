@@ -55,7 +55,9 @@ def draw_plot(title: str, outcomes: Sequence[SimulationOutcome], *, form: Litera
 def _draw_load(axes: Axes, outcome: SimulationOutcome) -> None:
     samples, hours = outcome.simulated.samples, _list_hours(outcome)
     cores = [sample.cores for sample in samples]
-    axes.fill_between(hours, [sample.asked_cores for sample in samples], color=_LOAD, alpha=0.45, lw=0, label="work")
+    axes.fill_between(
+        hours, [sample.requested_cores for sample in samples], color=_LOAD, alpha=0.45, lw=0, label="work"
+    )
     axes.plot(hours, cores, color="black", lw=1.6, drawstyle="steps-post", label="cores there are")
     for share, style, label in (
         (outcome.thresholds.cpu_high, "--", "of them max_threshold"),

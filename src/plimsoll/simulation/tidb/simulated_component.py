@@ -59,41 +59,41 @@ class ComponentSetup(Value):
 
 
 class Measured(Value):
-    """One instance at one time. `asked_cores` may exceed its cores: then it is saturated."""
+    """One instance at one time. `requested_cores` may exceed its cores: then it is saturated."""
 
     name: str
     kind: str
-    asked_cores: float
+    requested_cores: float
     cores: float
 
     @property
     def usage(self) -> float:
-        return min(1.0, self.asked_cores / self.cores)
+        return min(1.0, self.requested_cores / self.cores)
 
 
 class SimulatedComponent:
     """Mutable; `status` is the component's part of the autoscaler's status."""
 
-    def __init__(self, played: ComponentSetup) -> None:
-        self.component = played.component
+    def __init__(self, setup: ComponentSetup) -> None:
+        self.component = setup.component
         self.status: dict[str, GroupScalingStatus] = {}
-        self._played = played
-        self._base = SimulatedSet(SetTemplate(key="", kind=BASE, size=played.size), delays=played.delays, made_s=0.0)
-        self._base.resize(played.replicas, now_s=0.0, is_old=True)
+        self._setup = setup
+        self._base = SimulatedSet(SetTemplate(key="", kind=BASE, size=setup.size), delays=setup.delays, made_s=0.0)
+        self._base.resize(setup.replicas, now_s=0.0, is_old=True)
         self._groups: dict[str, SimulatedSet] = {}
 
     @property
     def sizes(self) -> dict[str, int]:
         """Numbers of instances, including those that start or are drained: all of them are paid for."""
         sizes: dict[str, int] = {}
-        for played_set in self._list_sets():
-            sizes[played_set.form.kind] = sizes.get(played_set.form.kind, 0) + played_set.replicas
+        for instance_set in self._list_sets():
+            sizes[instance_set.form.kind] = sizes.get(instance_set.form.kind, 0) + instance_set.replicas
         return sizes
 
     @property
     def cores(self) -> float:
         """Of all instances, as they are paid for."""
-        return sum(played_set.replicas * played_set.form.cores for played_set in self._list_sets())
+        return sum(instance_set.replicas * instance_set.form.cores for instance_set in self._list_sets())
 
     @property
     def storage_gib(self) -> float:
@@ -102,7 +102,7 @@ class SimulatedComponent:
 
     def is_changing(self, now_s: float) -> bool:
         """Whether an instance starts or is drained."""
-        return any(len(played_set.list_ready(now_s)) < played_set.replicas for played_set in self._list_sets())
+        return any(len(instance_set.list_ready(now_s)) < instance_set.replicas for instance_set in self._list_sets())
 
     # ---- what is seen
 
@@ -110,15 +110,15 @@ class SimulatedComponent:
         """The load of every working instance."""
         work = load.tikv_cores if self.component is Component.TIKV else load.tidb_cores
         working = [(owner.form, instance) for owner in self._list_sets() for instance in owner.list_ready(now_s)]
-        asked = spread_work(
+        spread = spread_work(
             work,
             base=[form.cores for form, _ in working if form.is_base],
             groups=[form.cores for form, _ in working if not form.is_base],
             heat=self._compute_hot_load(load),
         )
         return tuple(
-            Measured(name=instance.name, kind=form.kind, asked_cores=cores, cores=form.cores)
-            for (form, instance), cores in zip(working, asked, strict=True)
+            Measured(name=instance.name, kind=form.kind, requested_cores=cores, cores=form.cores)
+            for (form, instance), cores in zip(working, spread, strict=True)
         )
 
     def build_snapshot(self, load: Load, *, now_s: float) -> Snapshot:
@@ -142,7 +142,7 @@ class SimulatedComponent:
         base = ObservedBase(replicas=self._base.replicas, running=self._base.replicas, registered=ready, phase="Normal")
         return ObservedComponent(
             component=self.component,
-            scaled=self._played.scaled,
+            scaled=self._setup.scaled,
             base=base,
             groups=tuple(self._observe_group(key, now_s=now_s) for key in sorted(self._groups)),
             status=self.status,
@@ -169,7 +169,7 @@ class SimulatedComponent:
 
     def _create(self, act: CreateGroup, *, now_s: float) -> None:
         form = SetTemplate(key=act.key, kind=act.plan.resource_type, size=act.size, labels=act.plan.labels)
-        self._groups[act.key] = SimulatedSet(form, delays=self._played.delays, made_s=now_s)
+        self._groups[act.key] = SimulatedSet(form, delays=self._setup.delays, made_s=now_s)
         self._groups[act.key].resize(act.plan.count, now_s=now_s)
 
     # ---- parts
@@ -179,11 +179,11 @@ class SimulatedComponent:
         yield from self._groups.values()
 
     def _to_time(self, now_s: float) -> datetime:
-        return self._played.begin + timedelta(seconds=now_s)
+        return self._setup.begin + timedelta(seconds=now_s)
 
     def _compute_hot_load(self, load: Load) -> HotLoad:
-        rule = self._played.scaled.rules.get("cpu")
-        if not self._played.is_skewed or rule is None:
+        rule = self._setup.scaled.rules.get("cpu")
+        if not self._setup.is_skewed or rule is None:
             return EVEN
         target = ((rule.max_threshold or 0.0) + (rule.min_threshold or 0.0)) / 2
         return HotLoad(instances=load.hot_instances, share=load.hot_share, target=target)

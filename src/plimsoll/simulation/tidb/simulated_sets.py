@@ -22,7 +22,7 @@ class Delays(Value):
     """From the request for an instance until it works."""
     drain_s: float = 180.0
     """Until a TiKV store has no regions left."""
-    youth_s: float = 120.0
+    warm_up_s: float = 120.0
     """How long the metrics of a new instance do not represent its share: two windows."""
 
 
@@ -93,4 +93,4 @@ class SimulatedSet:
         return [instance for instance in stay if instance.ready_s <= now_s]
 
     def is_young(self, instance: SimulatedInstance, *, now_s: float) -> bool:
-        return now_s - instance.ready_s < self._delays.youth_s
+        return now_s - instance.ready_s < self._delays.warm_up_s

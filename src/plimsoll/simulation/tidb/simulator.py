@@ -36,7 +36,7 @@ class Sample(Value):
     """A component between two reconciles. `sizes` and `cores` are what is paid for after the reconcile."""
 
     at_s: float
-    asked_cores: float
+    requested_cores: float
     served_cores: float
     cores: float
     sizes: dict[str, int]
@@ -107,7 +107,7 @@ def _sample(loop: ClosedLoop, load: Load, measured: tuple[Measured, ...], *, at_
     served = sum(instance.usage * instance.cores for instance in measured)
     return Sample(
         at_s=at_s,
-        asked_cores=load.tikv_cores if loop.component is Component.TIKV else load.tidb_cores,
+        requested_cores=load.tikv_cores if loop.component is Component.TIKV else load.tidb_cores,
         served_cores=served,
         cores=loop.simulated.cores,
         sizes=loop.simulated.sizes,

@@ -89,7 +89,7 @@ def summarise(simulated: ComponentSimulation, run: SimulationInput, *, price_per
         scale_outs=sum(decision.added > 0 for decision in simulated.decisions),
         scale_ins=sum(decision.added < 0 for decision in simulated.decisions),
         above_max_s=len(above) * run.step_s,
-        unserved_core_hours=sum(max(0.0, sample.asked_cores - sample.served_cores) for sample in samples) * hours,
+        unserved_core_hours=sum(max(0.0, sample.requested_cores - sample.served_cores) for sample in samples) * hours,
         fixed=fixed,
         saved_share=1 - core_hours / fixed.core_hours if fixed.core_hours else 0.0,
     )
@@ -105,7 +105,7 @@ def _summarise_fixed(
     cores = float(size.cores)
     needed = [
         own.replicas,
-        _count_instances(max(sample.asked_cores for sample in samples), cores, thresholds.cpu_high),
+        _count_instances(max(sample.requested_cores for sample in samples), cores, thresholds.cpu_high),
         _count_instances(
             max(sample.stored_gib for sample in samples), size.storage_bytes / _GIB, thresholds.storage_high
         ),

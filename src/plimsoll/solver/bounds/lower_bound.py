@@ -1,8 +1,8 @@
 """Lower bounds on the cost of packing everything: reported with plans, and used to stop improving them.
 
 No bound relies on a solver. Linear programs only propose what a class and a unit of each resource are worth; `_certify`
-turns any proposal into a valid bound by weak duality: if no bin can hold items worth more than `dearest` times its
-price, then everything costs at least its value divided by `dearest` (Farley).
+turns any proposal into a valid bound by weak duality: if no bin can hold items worth more than `largest` times its
+price, then everything costs at least its value divided by `largest` (Farley).
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def compute_bound(problem: PackingProblem, *, effort: Effort, enough: float = ma
     if relaxation is None:
         return Bound(cost=0.0, item_values=item_values)
     volume, item_values[relaxation.classes] = _bound_by_volume(relaxation, effort, enough)
-    best = max(_bound_by_dearest_item(relaxation), volume) * (1 - SAFETY)
+    best = max(_bound_by_costliest_item(relaxation), volume) * (1 - SAFETY)
     return Bound(cost=find_reachable_sum(relaxation.price, best) * (1 - SAFETY), item_values=item_values)
 
 
-def _bound_by_dearest_item(relaxation: Relaxation) -> float:
+def _bound_by_costliest_item(relaxation: Relaxation) -> float:
     """The price of one bin of a type that takes the most demanding item."""
     return float(np.where(relaxation.fit > 0, relaxation.price[:, None], np.inf).min(axis=0).max())
 
@@ -109,13 +109,13 @@ def _bound_by_assignment(
         if proposal is None:
             break
         lifted = proposal if few is relaxation else _lift(relaxation, proposal)
-        bound, dearness = _certify(relaxation, lifted)
+        bound, value_ratio = _certify(relaxation, lifted)
         if bound > best:
             best, item_values = bound, lifted.item_values
         if best >= min(enough, proposal.compute_total(few) * (1 - slack)):
             break
-        order = np.argsort(-dearness, kind="stable")
-        types = order[(dearness[order] > 1 + slack / 4) & ~inside[order]][:TYPES_AT_ONCE]
+        order = np.argsort(-value_ratio, kind="stable")
+        types = order[(value_ratio[order] > 1 + slack / 4) & ~inside[order]][:TYPES_AT_ONCE]
         if not len(types):
             break
     return best, item_values
@@ -129,9 +129,9 @@ def _certify(relaxation: Relaxation, proposal: Proposal) -> tuple[float, Floats]
     """
     excess = np.maximum(proposal.item_values[None, :] - proposal.resource @ relaxation.sizes.T, 0)
     ceiling = relaxation.capacity @ proposal.resource.T + relaxation.fit @ excess.T
-    dearness = ceiling.min(axis=1) / relaxation.price
-    dearest = float(dearness.max())
-    return (float(relaxation.counts @ proposal.item_values) / dearest if dearest > 0 else 0.0), dearness
+    value_ratio = ceiling.min(axis=1) / relaxation.price
+    largest = float(value_ratio.max())
+    return (float(relaxation.counts @ proposal.item_values) / largest if largest > 0 else 0.0), value_ratio
 
 
 def _lift(relaxation: Relaxation, proposal: Proposal) -> Proposal:

@@ -49,9 +49,9 @@ def relax(problem: PackingProblem) -> Relaxation | None:
     if not len(classes):
         return None
     requests, capacity = _add_key_resources(problem, classes)
-    asked = np.flatnonzero(requests.max(axis=0) > 0)
-    asked = asked if len(asked) else np.array([0])
-    requests, capacity = requests[:, asked], capacity[:, asked]
+    used = np.flatnonzero(requests.max(axis=0) > 0)
+    used = used if len(used) else np.array([0])
+    requests, capacity = requests[:, used], capacity[:, used]
     fit = fit[:, classes]
     types = find_undominated_types(capacity, problem.price, fit > 0)
     unit = np.maximum(capacity[types].max(axis=0, initial=1), 1).astype(np.float64)

@@ -44,10 +44,10 @@ BETTER: Final = 1e-6
 """A pattern becomes a column if its value exceeds its price by this relative amount."""
 CENTRE: Final = 0.5
 """The weight of the best dual values so far: those of a master oscillate and lead to useless patterns."""
-HASTY: Final = 1.0
+QUICK_GAP: Final = 1.0
 """A gap that any packing of a remainder meets: it is improved only with `PROVING` rounds or more."""
 PROVING: Final = 100
-ALL_ASKED: Final = 5
+ALL_TYPES_EVERY: Final = 5
 """The number of rounds between pricing all types; in between only the most promising ones are priced."""
 PROMISING: Final = 20
 EXACT_PAIRS: Final = 1_000
@@ -99,7 +99,7 @@ def _pack_near_bound(problem: PackingProblem, effort: Effort, layout: Layout, it
     for round_number in range(NEAR):
         values = item_values.copy()
         values[layout.classes] *= _build_perturbation(len(layout.classes), round_number)
-        yield pack_mixed(problem, replace(effort, gap=HASTY), values=values)
+        yield pack_mixed(problem, replace(effort, gap=QUICK_GAP), values=values)
 
 
 def _build_perturbation(count: int, round_number: int) -> Floats:
@@ -158,25 +158,25 @@ class _Generator:
             if solution.cost <= self._bound * (1 + close) or not self._rounds:
                 break
             self._rounds -= 1
-            asked = item_values if self._centre is None else CENTRE * self._centre + (1 - CENTRE) * item_values
-            if round_number % ALL_ASKED and self._ask(asked, solution, promising)[0]:
+            tried_values = item_values if self._centre is None else CENTRE * self._centre + (1 - CENTRE) * item_values
+            if round_number % ALL_TYPES_EVERY and self._price_types(tried_values, solution, promising)[0]:
                 continue
-            added, dearness = self._ask_all(asked, solution)
-            if not added and not self._ask_exactly(solution, dearness):
+            added, value_ratio = self._price_all_types(tried_values, solution)
+            if not added and not self._price_exactly(solution, value_ratio):
                 break
-            promising = np.sort(np.argsort(-dearness, kind="stable")[:PROMISING])
+            promising = np.sort(np.argsort(-value_ratio, kind="stable")[:PROMISING])
         return item_values
 
-    def _ask_all(self, asked: Floats, solution: MasterSolution) -> tuple[bool, Floats]:
+    def _price_all_types(self, tried_values: Floats, solution: MasterSolution) -> tuple[bool, Floats]:
         """Price all types, which also gives Farley's bound. If nothing is new, use the dual values of the master."""
-        added, dearness = self._ask(asked, solution, self._all_types)
+        added, value_ratio = self._price_types(tried_values, solution, self._all_types)
         if not added and self._centre is not None:
-            asked = solution.item_values
-            added, dearness = self._ask(asked, solution, self._all_types)
-        farley = float(self.layout.demand.left @ asked) / max(float(dearness.max()), 1e-300)
+            tried_values = solution.item_values
+            added, value_ratio = self._price_types(tried_values, solution, self._all_types)
+        farley = float(self.layout.demand.left @ tried_values) / max(float(value_ratio.max()), 1e-300)
         if farley > self._bound:
-            self._centre, self._bound = asked, farley
-        return added, dearness
+            self._centre, self._bound = tried_values, farley
+        return added, value_ratio
 
     def dive(self, threshold: float, item_values: Floats) -> list[BinPattern]:
         """Whole bins of known fillings, then the rest as `mixed` packs it, with the master's values or its own."""
@@ -192,18 +192,18 @@ class _Generator:
             fillings += self._pack_rest(demand, item_values)
         return fillings
 
-    def _ask(self, asked: Floats, solution: MasterSolution, types: Ints) -> tuple[bool, Floats]:
+    def _price_types(self, tried_values: Floats, solution: MasterSolution, types: Ints) -> tuple[bool, Floats]:
         """Add columns from the knapsacks; returns whether there were any, and the largest values per price of bins."""
         instance = self.layout.instance
         contents = np.zeros((len(types), instance.fit.shape[1]), dtype=np.int64)
         ceilings = find_best_contents(
-            instance, build_item_values(asked, self._least), self.layout.demand.left, types, contents
+            instance, build_item_values(tried_values, self._least), self.layout.demand.left, types, contents
         )
         better = np.flatnonzero(contents @ solution.item_values > solution.price[types] * (1 + BETTER))
         added = self._master.add(types[better], contents[better])
-        return added, ceilings * asked.max() / solution.price[types]
+        return added, ceilings * tried_values.max() / solution.price[types]
 
-    def _ask_exactly(self, solution: MasterSolution, dearness: Floats) -> bool:
+    def _price_exactly(self, solution: MasterSolution, value_ratio: Floats) -> bool:
         """New columns for certain, if there are any, as long as branches last; the most promising types first.
 
         Not where keys exclude items: exact knapsacks do not look at these.
@@ -213,7 +213,7 @@ class _Generator:
             return False
         item_values = build_item_values(solution.item_values)
         contents = np.zeros(instance.fit.shape, dtype=np.int64)
-        for type_ in np.argsort(-dearness, kind="stable").tolist():
+        for type_ in np.argsort(-value_ratio, kind="stable").tolist():
             budget = min(self._branches, BRANCHES_AT_ONCE)
             *_, spent = solve_content_exactly(
                 instance, item_values, type_, self.layout.demand.left, contents[type_], budget
@@ -228,7 +228,7 @@ class _Generator:
         available = np.zeros_like(self._problem.available)
         available[self.layout.types] = demand.available
         rest = replace(self._problem, counts=counts, available=available, room=demand.room)
-        effort = self._effort if self._effort.rounds >= PROVING else replace(self._effort, gap=HASTY)
+        effort = self._effort if self._effort.rounds >= PROVING else replace(self._effort, gap=QUICK_GAP)
         packed = [pack_mixed(rest, effort), pack_mixed(rest, effort, values=values)]
         return min(packed, key=lambda packing: (int(packing.left.sum()), packing.cost)).patterns
 

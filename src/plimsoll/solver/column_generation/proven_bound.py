@@ -60,7 +60,7 @@ def prove_bound(problem: PackingProblem, effort: Effort, *, known: float, enough
 def bound_from_values(problem: PackingProblem, item_values: Floats) -> float:
     """The bound that these item values prove: a valid bound wherever they come from, and a good one if they are good.
 
-    No bin holds items worth more than `dearest` times its price, so that all cost their value over it at least.
+    No bin holds items worth more than `highest` times its price, so that all cost their value over it at least.
     """
     reduced, classes = _reduce_problem(problem)
     layout = build_layout(reduced)
@@ -69,10 +69,10 @@ def bound_from_values(problem: PackingProblem, item_values: Floats) -> float:
         return 0.0
     types, scaled = np.arange(len(layout.types)), build_item_values(values)
     contents = np.zeros((len(types), len(values)), dtype=np.int64)
-    dearest = float(
+    highest = float(
         (find_best_contents(layout.instance, scaled, layout.demand.left, types, contents) / layout.instance.price).max()
     )
-    best = float(layout.demand.left @ scaled.values) / dearest * (1 - SAFETY)
+    best = float(layout.demand.left @ scaled.values) / highest * (1 - SAFETY)
     return find_reachable_sum(reduced.price, best) * (1 - SAFETY)
 
 
@@ -116,7 +116,7 @@ class _Proof:
     def __init__(self, problem: PackingProblem, effort: Effort) -> None:
         self._effort = effort
         self._laid = build_layout(problem)
-        self._shelf, self._left = self._laid.instance, self._laid.demand.left
+        self._instance, self._left = self._laid.instance, self._laid.demand.left
         self._types = np.arange(len(self._laid.types))
         self._branches = effort.branch_nodes // BRANCHES
         self._at_once = AT_ONCE
@@ -135,10 +135,10 @@ class _Proof:
                 if centre is None
                 else [CENTRE * centre + (1 - CENTRE) * solution.item_values, solution.item_values]
             )
-            for asked in tried:
-                added, found = self._round(asked, solution)
+            for tried_values in tried:
+                added, found = self._round(tried_values, solution)
                 if found > best:
-                    best, centre = found, asked
+                    best, centre = found, tried_values
                 if added:
                     break
             else:
@@ -150,52 +150,54 @@ class _Proof:
 
     def _begin(self) -> None:
         """Initial columns with which all items have a bin: each class alone, and packings by the usual item values."""
-        own = np.where(self._shelf.fit > 0, self._shelf.price[:, None] / np.maximum(self._shelf.fit, 1), np.inf)
+        own = np.where(
+            self._instance.fit > 0, self._instance.price[:, None] / np.maximum(self._instance.fit, 1), np.inf
+        )
         types = own.argmin(axis=0)
-        self._master.add(types, np.diag(self._shelf.fit[types, np.arange(len(types))]))
-        for values in compute_value_vectors(self._shelf, compute_least_cost(self._shelf, self._left)):
+        self._master.add(types, np.diag(self._instance.fit[types, np.arange(len(types))]))
+        for values in compute_value_vectors(self._instance, compute_least_cost(self._instance, self._left)):
             contents, _ = self._round_contents(
-                build_item_values(np.maximum(values, 1e-9 * compute_cost_alone(self._shelf)))
+                build_item_values(np.maximum(values, 1e-9 * compute_cost_alone(self._instance)))
             )
             self._master.add(self._types, contents)
 
-    def _round(self, asked: Floats, solution: MasterSolution) -> tuple[bool, float]:
+    def _round(self, tried_values: Floats, solution: MasterSolution) -> tuple[bool, float]:
         """Whether there are new columns, and the bound that these values prove."""
-        item_values = build_item_values(asked)
+        item_values = build_item_values(tried_values)
         contents, ceilings = self._round_contents(item_values)
-        dearness = ceilings / self._shelf.price
-        proven = self._compute_bound(item_values, float(dearness.max()))
+        value_ratio = ceilings / self._instance.price
+        proven = self._compute_bound(item_values, float(value_ratio.max()))
         if self._add_columns(self._types, contents, solution):
             return True, proven
-        contents, dearest = self._solve_contents(item_values, contents, dearness)
+        contents, highest = self._solve_contents(item_values, contents, value_ratio)
         return self._add_columns(self._types, contents, solution), max(
-            proven, self._compute_bound(item_values, dearest)
+            proven, self._compute_bound(item_values, highest)
         )
 
     def _round_contents(self, item_values: ItemValues) -> tuple[Ints, Floats]:
         contents = np.zeros((len(self._types), len(self._left)), dtype=np.int64)
-        return contents, find_best_contents(self._shelf, item_values, self._left, self._types, contents)
+        return contents, find_best_contents(self._instance, item_values, self._left, self._types, contents)
 
-    def _solve_contents(self, item_values: ItemValues, contents: Ints, dearness: Floats) -> tuple[Ints, float]:
+    def _solve_contents(self, item_values: ItemValues, contents: Ints, value_ratio: Floats) -> tuple[Ints, float]:
         """Contents of types that matter, exactly, and the most that a bin holds over its price.
 
         Types that could not even by their fractions be dearer than the dearest so far do not matter.
         """
-        dearest = 0.0
-        for type_ in np.argsort(-dearness, kind="stable").tolist():
-            if dearness[type_] <= dearest:
+        highest = 0.0
+        for type_ in np.argsort(-value_ratio, kind="stable").tolist():
+            if value_ratio[type_] <= highest:
                 break
             content = contents[type_].copy()
             budget = max(min(self._at_once, self._branches), 0)
-            _, ceiling, spent = solve_content_exactly(self._shelf, item_values, type_, self._left, content, budget)
+            _, ceiling, spent = solve_content_exactly(self._instance, item_values, type_, self._left, content, budget)
             self._branches -= spent
             contents[type_] = content
-            dearest = max(dearest, ceiling / float(self._shelf.price[type_]))
-        return contents, dearest
+            highest = max(highest, ceiling / float(self._instance.price[type_]))
+        return contents, highest
 
-    def _compute_bound(self, item_values: ItemValues, dearest: float) -> float:
-        return float(self._left @ item_values.values) / dearest if dearest > 0 else 0.0
+    def _compute_bound(self, item_values: ItemValues, highest: float) -> float:
+        return float(self._left @ item_values.values) / highest if highest > 0 else 0.0
 
     def _add_columns(self, types: Ints, contents: Ints, solution: MasterSolution) -> bool:
-        better = np.flatnonzero(contents @ solution.item_values > self._shelf.price * (1 + BETTER))
+        better = np.flatnonzero(contents @ solution.item_values > self._instance.price * (1 + BETTER))
         return self._master.add(types[better], contents[better])

@@ -15,7 +15,13 @@ from enum import IntEnum
 
 import numpy as np
 
-from plimsoll.solver.consolidation.emptying_kernel import OVERFLOWN, MovableItems, empty_in_order
+from plimsoll.solver.consolidation.emptying_kernel import (
+    OVERFLOWN,
+    MovableItems,
+    RemovalNotes,
+    RemovalOrder,
+    empty_in_order,
+)
 from plimsoll.solver.filling.bin_grid import (
     ENTRIES,
     FREE,
@@ -123,7 +129,7 @@ def consolidate(cluster: NodeSet, limits: Limits | None = None, *, iterations: i
     if limits.use is None and limits.removals >= len(going):
         # All of them may go, so those with large items go while there is room for them: that fits more in the end.
         going = going[np.argsort(-_find_largest_item(cluster, used)[going], kind="stable")]
-    found = _remove(cluster, limits, order=going, hangs=stays)
+    found = _remove(cluster, limits, order=going, linked=stays)
     statuses = np.where(stays & cluster.removable, RemovalStatus.SURVIVOR, found.statuses)
     return replace(found, statuses=statuses, bound=cover.bound)
 
@@ -132,7 +138,7 @@ def remove_in_order(cluster: NodeSet, candidates: Ints, limits: Limits | None = 
     """Try each candidate in turn; its items may go to every node that is left and receives."""
     order = np.asarray(candidates, dtype=np.int64)
     everywhere = np.ones(len(cluster.free), dtype=np.bool_)
-    return _remove(cluster, limits or Limits(), order=order[cluster.removable[order]], hangs=everywhere)
+    return _remove(cluster, limits or Limits(), order=order[cluster.removable[order]], linked=everywhere)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +181,7 @@ class _Cover:
         items = np.concatenate(([0], np.cumsum(cluster.movable[:, 1])))[cluster.starts]
         value = self.value[self.type_of]
         ratio = np.where(value > 1e-12, cluster.price / np.maximum(value, 1e-12), np.inf)
-        receives = np.ones(len(value), dtype=np.bool_) if cluster.receives is None else cluster.receives
+        receives = np.ones(len(value), dtype=np.bool_) if cluster.receives is None else np.array(cluster.receives)
         ranked = np.lexsort((np.arange(len(value)), np.diff(items), -np.round(ratio, 9), receives))
         return ranked[cluster.removable[ranked]]
 
@@ -196,37 +202,42 @@ def _select_last_of_each(cover: _Cover, order: Ints) -> Ints:
     return last[place < whole[types]]
 
 
-def _remove(cluster: NodeSet, limits: Limits, *, order: Ints, hangs: Flags) -> Removals:
+def _remove(cluster: NodeSet, limits: Limits, *, order: Ints, linked: Flags) -> Removals:
     worth_it = _find_worthwhile(cluster, limits)
-    dwellers = _build_movable_items(cluster, limits)
+    movable = _build_movable_items(cluster, limits)
     edges = Edges.build(select_two_axes(cluster.free).max(axis=0, initial=1))
-    asked = ItemClasses.from_requests(cluster.requests, per_bin=None, exclusive=cluster.exclusive)
-    receives = np.ones(len(hangs), dtype=np.bool_) if cluster.receives is None else cluster.receives
+    classes = ItemClasses.from_requests(cluster.requests, per_bin=None, exclusive=cluster.exclusive)
+    receives = np.ones(len(linked), dtype=np.bool_) if cluster.receives is None else np.array(cluster.receives)
     # Room for every item to move on once; trying all nodes of a half-empty cluster in turn comes to about that.
     entries = 2 * int(cluster.movable[:, 1].sum()) + 1
     while True:
         rows = _build_rows(cluster, entries)
-        question = asked.build_question(cluster.allowed, edges, origins=len(hangs))
-        tried = order[worth_it[order]]
-        notes = np.zeros((3, max(len(hangs), entries + 1)), dtype=np.int64)
-        notes[1] = -1
-        state = replace(dwellers, room_left=dwellers.room_left.copy(), spare=dwellers.spare.copy())
-        flags = np.column_stack(((hangs | ~worth_it) & receives, receives))
-        done = empty_in_order(
-            question, rows, edges.build_empty_grid(), state.to_arrays(), tried, (flags, notes, limits.removals)
+        packing_input = classes.build_packing_input(cluster.allowed, edges, origins=len(linked))
+        notes = RemovalNotes(
+            statuses=np.zeros(len(linked), dtype=np.int64),
+            stuck=np.full(len(linked), -1, dtype=np.int64),
+            sources=np.zeros(entries + 1, dtype=np.int64),
         )
+        state = movable._replace(room_left=movable.room_left.copy(), spare=movable.spare.copy())
+        tried = RemovalOrder(
+            nodes=order[worth_it[order]],
+            most=limits.removals,
+            linked=(linked | ~worth_it) & receives,
+            receives=receives,
+        )
+        done = empty_in_order(packing_input, rows, edges.build_empty_grid(), state, tried, notes)
         if done != OVERFLOWN:
             return _build_removals(cluster, rows, notes, order, worth_it)
         # Items that move on fill the log faster than items that lie still; the same again with more room in it.
         entries *= 2
 
 
-def _build_removals(cluster: NodeSet, rows: Table, notes: Ints, order: Ints, worth_it: Flags) -> Removals:
+def _build_removals(cluster: NodeSet, rows: Table, notes: RemovalNotes, order: Ints, worth_it: Flags) -> Removals:
     nodes, log = rows
-    count, resources = cluster.free.shape
+    resources = cluster.free.shape[1]
     done = slice(1, int(log[0, ENTRIES]))
-    moves = np.column_stack((log[done, 0], notes[2, done], log[done, 3], log[done, 1]))
-    statuses = np.where(cluster.removable, notes[0, :count], RemovalStatus.FIXED)
+    moves = np.column_stack((log[done, 0], notes.sources[done], log[done, 3], log[done, 1]))
+    statuses = np.where(cluster.removable, notes.statuses, RemovalStatus.FIXED)
     statuses[order[~worth_it[order]]] = RemovalStatus.NOT_WORTH_IT
     free = nodes[:, FREE : FREE + resources].copy()
     gone = order[statuses[order] == RemovalStatus.REMOVED]
@@ -234,14 +245,14 @@ def _build_removals(cluster: NodeSet, rows: Table, notes: Ints, order: Ints, wor
         # The moves from one node are consecutive: a node is emptied once.
         begins = np.flatnonzero(np.diff(moves[:, 1], prepend=-1))
         free[moves[begins, 1]] += np.add.reduceat(cluster.requests[moves[:, 0]] * moves[:, 3:4], begins, axis=0)
-    return Removals(removed=gone, moves=moves, statuses=statuses, stuck=notes[1, :count].copy(), free=free)
+    return Removals(removed=gone, moves=moves, statuses=statuses, stuck=notes.stuck, free=free)
 
 
 def _build_rows(cluster: NodeSet, entries: int) -> Table:
     keys = 0 if cluster.exclusive is None else cluster.exclusive.shape[1]
     taken = np.zeros((len(cluster.free), keys), dtype=np.bool_) if cluster.taken is None else cluster.taken
     rows = build_table(select_two_axes(cluster.free), pack_key_bits(taken), spare_rows=0, entries=entries)
-    rows[0][:, KIND] = cluster.kind
+    rows.nodes[:, KIND] = cluster.kind
     return rows
 
 
@@ -249,11 +260,11 @@ def _build_movable_items(cluster: NodeSet, limits: Limits) -> MovableItems:
     size = compute_size_shares(cluster.requests, cluster.requests.max(axis=0, initial=1))
     ties = np.arange(len(size)) if cluster.ties is None else cluster.ties
     largest_first = np.lexsort((ties, -size))
-    dwellers = MovableItems.build(cluster.starts, cluster.movable, per_bin=cluster.per_bin, order=largest_first)
+    movable = MovableItems.build(cluster.starts, cluster.movable, per_bin=cluster.per_bin, order=largest_first)
     if limits.use is None or limits.spare is None:
-        return dwellers
+        return movable
     use = np.ascontiguousarray(limits.use, dtype=np.int64)
-    return replace(dwellers, use=use, spare=np.array(limits.spare, dtype=np.int64))
+    return movable._replace(use=use, spare=np.array(limits.spare, dtype=np.int64))
 
 
 def _find_worthwhile(cluster: NodeSet, limits: Limits) -> Flags:

@@ -4,10 +4,7 @@ An attempt puts the items of a node, largest first, into rows of the grid; when 
 is undone in reverse. The caller gives the order of nodes, and which may receive items.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
@@ -17,11 +14,10 @@ from plimsoll.solver.filling.bin_grid import (
     FREE,
     LOG,
     NEED,
-    PACKING_INPUT,
     RESOURCES,
     ROWS,
-    TABLE,
     TURN,
+    ClassItems,
     Grid,
     PackingInput,
     Table,
@@ -29,8 +25,8 @@ from plimsoll.solver.filling.bin_grid import (
     link_if_useful,
     unlink,
 )
-from plimsoll.solver.kernels import kernel
-from plimsoll.solver.problem import UNBOUNDED, Flags, Ints
+from plimsoll.solver.kernels import FlagVector, IntMatrix, IntVector, kernel
+from plimsoll.solver.problem import UNBOUNDED, Ints
 
 OVERFLOWN: Final = -1
 _REMOVED: Final = 1
@@ -40,25 +36,25 @@ _LIMITED: Final = 3
 _CAPPED_AS: Final = 0
 _RANK: Final = 1
 
-Arrays = tuple[Ints, Ints, Ints, Ints, Ints, Ints]
-"""Where each node's lines begin [N + 1], lines (class, items), what nodes take of capped classes [capped + 1, N], per
-class its row there and its rank by size [C, 2], what removals use [N, L] and what is left for them [L]."""
-ARRAYS: Final = "Tuple((i8[::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[::1]))"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MovableItems:
+class MovableItems(NamedTuple):
     """Movable items on nodes, and the limits of removals."""
 
-    starts: Ints
-    lines: Ints
-    room_left: Ints
-    class_info: Ints
-    use: Ints
-    spare: Ints
+    starts: IntVector
+    """[N + 1]: where the lines of each node begin."""
+    lines: IntMatrix
+    """[lines, 2]: (class, items)."""
+    room_left: IntMatrix
+    """[capped classes + 1, N]: what nodes take of capped classes."""
+    class_info: IntMatrix
+    """[C, 2]: the row of a class in `room_left`, and its rank by size."""
+    use: IntMatrix
+    """[N, L]: what removals use of each limit."""
+    spare: IntVector
+    """[L]: what is left for removals."""
 
     @classmethod
-    def build(cls, starts: Ints, lines: Ints, *, per_bin: Ints | None, order: Ints) -> MovableItems:
+    def build(cls, starts: Ints, lines: Ints, *, per_bin: Ints | None, order: Ints) -> Self:
         """Nothing limits removals yet; `order` is that of the classes, those with the largest items first."""
         classes, count = len(order), len(starts) - 1
         most = np.full(classes, UNBOUNDED, dtype=np.int64) if per_bin is None else per_bin
@@ -83,108 +79,127 @@ class MovableItems:
             spare=np.zeros(0, dtype=np.int64),
         )
 
-    def to_arrays(self) -> Arrays:
-        return self.starts, self.lines, self.room_left, self.class_info, self.use, self.spare
+
+class RemovalOrder(NamedTuple):
+    """Which nodes are tried, and which of all nodes receive their items."""
+
+    nodes: IntVector
+    """The nodes to empty, in this order."""
+    most: int
+    """How many of them may be removed."""
+    linked: FlagVector
+    """[N]: whether the node receives items from the beginning."""
+    receives: FlagVector
+    """[N]: whether the node receives items if it is not removed."""
 
 
-@kernel(f"i8({PACKING_INPUT}, {TABLE}, i8[::1], {ARRAYS}, i8[::1], Tuple((b1[:,::1], i8[:,::1], i8)))")
+class RemovalNotes(NamedTuple):
+    """What the kernel writes down."""
+
+    statuses: IntVector
+    """[N]: 0 for a node that was not tried."""
+    stuck: IntVector
+    """[N]: the class that found no room, or -1."""
+    sources: IntVector
+    """[log entries]: the node that the items come from."""
+
+
+@kernel()
 def empty_in_order(
-    packing_input: PackingInput, table: Table, grid: Grid, arrays: Arrays, order: Ints, terms: tuple[Flags, Ints, int]
+    packing_input: PackingInput,
+    table: Table,
+    grid: Grid,
+    movable: MovableItems,
+    order: RemovalOrder,
+    notes: RemovalNotes,
 ) -> int:
-    """How many nodes were emptied, or OVERFLOWN.
-
-    `terms`: per node whether it hangs in the grid at first and whether it receives; notes to write (verdicts, classes
-    that were stuck, and where each log entry came from); and how many nodes may go.
-    """
-    flags, notes, removals = terms
+    """Empty nodes in order; returns how many were emptied, or OVERFLOWN."""
     nodes, log = table
-    use, spare = arrays[4], arrays[5]
-    smallest = _compute_least(packing_input[0], arrays[1])
+    use, spare = movable.use, movable.spare
+    smallest = _compute_least(packing_input.classes, movable.lines)
     for row in range(log[0, ROWS] - 1, -1, -1):
-        if flags[row, 0]:
+        if order.linked[row]:
             link_if_useful(nodes, grid, row, smallest)
     done = 0
-    for place in range(order.shape[0]):
-        node = order[place]
-        if done >= removals:
+    for place in range(order.nodes.shape[0]):
+        node = order.nodes[place]
+        if done >= order.most:
             break
         if not _is_within(use, spare, node):
-            notes[0, node] = _LIMITED
-        elif log[0, ENTRIES] + _count_items(arrays, table, node) > log.shape[0]:
+            notes.statuses[node] = _LIMITED
+        elif log[0, ENTRIES] + _count_items(movable, table, node) > log.shape[0]:
             return OVERFLOWN
         else:
             unlink(nodes, grid, node)
-            stuck = _empty(packing_input, table, grid, arrays, node, (smallest, notes))
-            notes[0, node] = _REMOVED if stuck < 0 else _NO_ROOM
-            notes[1, node] = stuck
-        if notes[0, node] == _REMOVED:
+            first = log[0, ENTRIES]
+            stuck = _empty(packing_input, table, grid, movable, node, smallest)
+            for entry in range(first, log[0, ENTRIES]):
+                notes.sources[entry] = node
+            notes.statuses[node] = _REMOVED if stuck < 0 else _NO_ROOM
+            notes.stuck[node] = stuck
+        if notes.statuses[node] == _REMOVED:
             done += 1
             for limit in range(spare.shape[0]):
                 spare[limit] -= use[node, limit]
-        elif flags[node, 1] and nodes[node, BIN] < 0:
+        elif order.receives[node] and nodes[node, BIN] < 0:
             link_if_useful(nodes, grid, node, smallest)
     return done
 
 
-@kernel(f"i8({PACKING_INPUT}, {TABLE}, i8[::1], {ARRAYS}, i8, Tuple((i8[::1], i8[:,::1])))", allocates=False)
+@kernel(allocates=False)
 def _empty(
-    packing_input: PackingInput, table: Table, grid: Grid, arrays: Arrays, node: int, terms: tuple[Ints, Ints]
+    packing_input: PackingInput, table: Table, grid: Grid, movable: MovableItems, node: int, smallest: IntVector
 ) -> int:
     """Everything on the node, and everything put there since, onto others; or nothing, and the class that was stuck."""
-    starts, lines, _, class_info, _, _ = arrays
+    starts, lines = movable.starts, movable.lines
     nodes, log = table
     mark = log[0, ENTRIES]
-    _sort_largest_first(lines, starts[node], starts[node + 1], class_info)
+    _sort_largest_first(lines, starts[node], starts[node + 1], movable.class_info)
     for line in range(starts[node], starts[node + 1]):
         stuck: int = lines[line, 0]
-        if not _move(packing_input, table, grid, arrays, (stuck, lines[line, 1], node), terms):
-            _take_back(packing_input, table, grid, arrays, mark, terms[0])
+        if not _move(packing_input, table, grid, movable, ClassItems(stuck, lines[line, 1]), smallest):
+            _take_back(packing_input, table, grid, movable, mark, smallest)
             return stuck
     entry = nodes[node, LOG]
     while entry > 0:
         stuck = log[entry, 0]
-        if not _move(packing_input, table, grid, arrays, (stuck, log[entry, 1], node), terms):
-            _take_back(packing_input, table, grid, arrays, mark, terms[0])
+        if not _move(packing_input, table, grid, movable, ClassItems(stuck, log[entry, 1]), smallest):
+            _take_back(packing_input, table, grid, movable, mark, smallest)
             return stuck
         entry = log[entry, 2]
     return -1
 
 
-@kernel(
-    f"b1({PACKING_INPUT}, {TABLE}, i8[::1], {ARRAYS}, UniTuple(i8, 3), Tuple((i8[::1], i8[:,::1])))", allocates=False
-)
+@kernel(allocates=False)
 def _move(
     packing_input: PackingInput,
     table: Table,
     grid: Grid,
-    arrays: Arrays,
-    what: tuple[int, int, int],
-    terms: tuple[Ints, Ints],
+    movable: MovableItems,
+    what: ClassItems,
+    smallest: IntVector,
 ) -> bool:
-    """Move the items of one class off a node; returns whether all found room."""
-    cls, items, node = what
-    smallest, notes = terms
-    classes, allowed, _ = packing_input
-    room_left = arrays[2]
-    log = table[1]
-    capped = arrays[3][cls, _CAPPED_AS]
+    """Move items of one class into the grid; returns whether all found room."""
+    room_left = movable.room_left
+    log = table.log
+    capped = movable.class_info[what.cls, _CAPPED_AS]
     first = log[0, ENTRIES]
     log[0, TURN] += 1
-    left = fill_class((classes, allowed, room_left[capped]), table, grid, (cls, items), smallest)
+    with_room = PackingInput(packing_input.classes, packing_input.allowed, room_left[capped])
+    left = fill_class(with_room, table, grid, what, smallest)
     for entry in range(first, log[0, ENTRIES]):
-        notes[2, entry] = node
         if capped < room_left.shape[0] - 1:
             room_left[capped, log[entry, 3]] -= log[entry, 1]
     return left == 0
 
 
-@kernel(f"void({PACKING_INPUT}, {TABLE}, i8[::1], {ARRAYS}, i8, i8[::1])", allocates=False)
+@kernel(allocates=False)
 def _take_back(
-    packing_input: PackingInput, table: Table, grid: Grid, arrays: Arrays, mark: int, smallest: Ints
+    packing_input: PackingInput, table: Table, grid: Grid, movable: MovableItems, mark: int, smallest: IntVector
 ) -> None:
     """Undo log entries, the last first, down to the mark."""
-    classes = packing_input[0]
-    room_left = arrays[2]
+    classes = packing_input.classes
+    room_left = movable.room_left
     nodes, log = table
     for entry in range(log[0, ENTRIES] - 1, mark - 1, -1):
         cls = log[entry, 0]
@@ -196,15 +211,15 @@ def _take_back(
         for word in range(resources, classes.shape[1] - NEED):
             nodes[row, FREE + word] &= ~classes[cls, NEED + word]
         nodes[row, LOG] = log[entry, 2]
-        capped = arrays[3][cls, _CAPPED_AS]
+        capped = movable.class_info[cls, _CAPPED_AS]
         if capped < room_left.shape[0] - 1:
             room_left[capped, row] += items
         link_if_useful(nodes, grid, row, smallest)
     log[0, ENTRIES] = mark
 
 
-@kernel("void(i8[:,::1], i8, i8, i8[:,::1])", allocates=False)
-def _sort_largest_first(lines: Ints, start: int, end: int, class_info: Ints) -> None:
+@kernel(allocates=False)
+def _sort_largest_first(lines: IntMatrix, start: int, end: int, class_info: IntMatrix) -> None:
     """Sort the few lines of a node in place."""
     for line in range(start + 1, end):
         cls = lines[line, 0]
@@ -218,18 +233,18 @@ def _sort_largest_first(lines: Ints, start: int, end: int, class_info: Ints) -> 
         lines[at, 1] = items
 
 
-@kernel("b1(i8[:,::1], i8[::1], i8)", allocates=False)
-def _is_within(use: Ints, spare: Ints, node: int) -> bool:
+@kernel(allocates=False)
+def _is_within(use: IntMatrix, spare: IntVector, node: int) -> bool:
     fits = True
     for limit in range(spare.shape[0]):
         fits = fits and (use[node, limit] <= spare[limit] or use[node, limit] <= 0)
     return fits
 
 
-@kernel(f"i8({ARRAYS}, {TABLE}, i8)", allocates=False)
-def _count_items(arrays: Arrays, table: Table, node: int) -> int:
+@kernel(allocates=False)
+def _count_items(movable: MovableItems, table: Table, node: int) -> int:
     """The number of items on the node, which is at least the number of moves."""
-    starts, lines, _, _, _, _ = arrays
+    starts, lines = movable.starts, movable.lines
     nodes, log = table
     items = 0
     for line in range(starts[node], starts[node + 1]):
@@ -241,8 +256,8 @@ def _count_items(arrays: Arrays, table: Table, node: int) -> int:
     return items
 
 
-@kernel("i8[::1](i8[:,::1], i8[:,::1])")
-def _compute_least(classes: Ints, lines: Ints) -> Ints:
+@kernel()
+def _compute_least(classes: IntMatrix, lines: IntMatrix) -> IntVector:
     """[R]: the smallest request of any item per resource."""
     resources = classes[0, RESOURCES] if classes.shape[0] > 0 else 0
     least = np.full(resources, UNBOUNDED << 20, dtype=np.int64)

@@ -250,8 +250,8 @@ def _fill_as_assigned(demand: FillDemand, standing: ExistingNodes, assigned: Int
 
 def _compute_rooms(demand: FillDemand, standing: ExistingNodes) -> Ints:
     """[C, N]: how many of a class alone one node of a row takes; 0 for classes without items."""
-    asked = np.maximum(demand.requests, 1)
-    fits = np.where(demand.requests[:, None, :] > 0, standing.free[None].clip(0) // asked[:, None, :], UNBOUNDED)
+    divisors = np.maximum(demand.requests, 1)
+    fits = np.where(demand.requests[:, None, :] > 0, standing.free[None].clip(0) // divisors[:, None, :], UNBOUNDED)
     rooms = fits.min(axis=2, initial=UNBOUNDED)
     rooms = np.where(demand.allowed[standing.kind].T, rooms, 0)
     if demand.per_bin is not None:

@@ -9,14 +9,12 @@ columns are below) and stands for `MANY` nodes alike; when only some of them get
 row is a chain of log entries; the parts of a split row share the chain they had until then. Opens and removes no nodes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
-from plimsoll.solver.kernels import kernel
+from plimsoll.solver.kernels import FlagMatrix, IntMatrix, IntVector, kernel
 from plimsoll.solver.problem import UNBOUNDED, Flags, Ints
 
 NEXT: Final = 0
@@ -58,18 +56,38 @@ MASKS: Final = HEADS + SIDE * SIDE
 _BITS: Final = 62
 _NOTHING: Final = np.zeros((0, 3), dtype=np.int64)
 
-PackingInput = tuple[Ints, Flags, Ints]
-"""Classes [C, columns above], allowed [kinds, C], and the room given rows have for the class at hand [origins]."""
-Table = tuple[Ints, Ints]
-"""Node rows, and log entries: (class, items in each node, entry before it, row)."""
-Grid = Ints
+Grid = IntVector
 """Edges of the bins (31 by cpu, 31 by memory), the first row of each bin, and per diagonal the bins in use, as bits."""
 
-PACKING_INPUT: Final = "Tuple((i8[:,::1], b1[:,::1], i8[::1]))"
-TABLE: Final = "UniTuple(i8[:,::1], 2)"
+
+class PackingInput(NamedTuple):
+    """The classes of items, and where they may go."""
+
+    classes: IntMatrix
+    """[C, columns above]"""
+    allowed: FlagMatrix
+    """[kinds, C]"""
+    caps: IntVector
+    """[origins]: the room that given rows have for the class at hand."""
 
 
-@kernel("i8(i8[::1], i8, i8)", allocates=False)
+class Table(NamedTuple):
+    """Node rows, and the log of what was put on them."""
+
+    nodes: IntMatrix
+    """[rows, columns above]"""
+    log: IntMatrix
+    """[entries, 4]: (class, items in each node, entry before it, row)."""
+
+
+class ClassItems(NamedTuple):
+    """A number of items of one class."""
+
+    cls: int
+    items: int
+
+
+@kernel(allocates=False)
 def find_bin(grid: Grid, axis: int, amount: int) -> int:
     low = axis * EDGES
     high = low + EDGES
@@ -82,8 +100,8 @@ def find_bin(grid: Grid, axis: int, amount: int) -> int:
     return low - axis * EDGES
 
 
-@kernel("void(i8[:,::1], i8[::1], i8)", allocates=False)
-def link(nodes: Ints, grid: Grid, row: int) -> None:
+@kernel(allocates=False)
+def link(nodes: IntMatrix, grid: Grid, row: int) -> None:
     a = find_bin(grid, 0, nodes[row, FREE])
     b = find_bin(grid, 1, nodes[row, FREE + 1])
     at = a * SIDE + b
@@ -97,8 +115,8 @@ def link(nodes: Ints, grid: Grid, row: int) -> None:
     grid[MASKS + a - b + SIDE - 1] |= 1 << a
 
 
-@kernel("void(i8[:,::1], i8[::1], i8)", allocates=False)
-def unlink(nodes: Ints, grid: Grid, row: int) -> None:
+@kernel(allocates=False)
+def unlink(nodes: IntMatrix, grid: Grid, row: int) -> None:
     at = nodes[row, BIN]
     if at < 0:
         return
@@ -116,8 +134,8 @@ def unlink(nodes: Ints, grid: Grid, row: int) -> None:
     nodes[row, BIN] = -1
 
 
-@kernel("void(i8[:,::1], i8[::1], i8, i8[::1])", allocates=False)
-def link_if_useful(nodes: Ints, grid: Grid, row: int, smallest: Ints) -> None:
+@kernel(allocates=False)
+def link_if_useful(nodes: IntMatrix, grid: Grid, row: int, smallest: IntVector) -> None:
     """Link the row to its bin, unless it has less free than the smallest request of some resource."""
     unlink(nodes, grid, row)
     for resource in range(smallest.shape[0]):
@@ -126,8 +144,8 @@ def link_if_useful(nodes: Ints, grid: Grid, row: int, smallest: Ints) -> None:
     link(nodes, grid, row)
 
 
-@kernel(f"i8({PACKING_INPUT}, i8[:,::1], i8, i8)", allocates=False)
-def count_room(packing_input: PackingInput, nodes: Ints, cls: int, row: int) -> int:
+@kernel(allocates=False)
+def count_room(packing_input: PackingInput, nodes: IntMatrix, cls: int, row: int) -> int:
     """The number of further items of the class that one node of the row takes."""
     classes, allowed, caps = packing_input
     if not allowed[nodes[row, KIND], cls]:
@@ -149,9 +167,10 @@ def count_room(packing_input: PackingInput, nodes: Ints, cls: int, row: int) -> 
     return most
 
 
-@kernel("void(i8[:,::1], i8[:,::1], i8[:,::1], i8, i8, i8)", allocates=False)
-def put(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, items: int) -> None:
+@kernel(allocates=False)
+def put(classes: IntMatrix, table: Table, cls: int, row: int, items: int) -> None:
     """Put items of the class into each node of the row."""
+    nodes, log = table
     resources = classes[cls, RESOURCES]
     for resource in range(resources):
         nodes[row, FREE + resource] -= items * classes[cls, NEED + resource]
@@ -167,9 +186,10 @@ def put(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, items: int) -
     log[0, ENTRIES] = entry + 1
 
 
-@kernel("i8(i8[:,::1], i8[:,::1], i8, i8)", allocates=False)
-def split_off(nodes: Ints, log: Ints, row: int, many: int) -> int:
+@kernel(allocates=False)
+def split_off(table: Table, row: int, many: int) -> int:
     """A new row that stands for this number of the nodes; it is not linked yet."""
+    nodes, log = table
     new: int = log[0, ROWS]
     log[0, ROWS] = new + 1
     for column in range(nodes.shape[1]):
@@ -179,32 +199,32 @@ def split_off(nodes: Ints, log: Ints, row: int, many: int) -> int:
     return new
 
 
-@kernel("i8(i8[:,::1], i8[:,::1], i8[:,::1], i8, i8, UniTuple(i8, 2))", allocates=False)
-def take(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, amount: tuple[int, int]) -> int:
+@kernel(allocates=False)
+def take(classes: IntMatrix, table: Table, row: int, what: ClassItems, most: int) -> int:
     """Put as many of the items as fit onto the row, at most a given number per node; returns their number.
 
     Full nodes keep the row. The node with the remainder and the untouched nodes become new rows at the end.
     """
-    items = amount[0]
-    per_node = min(amount[1], items)
+    cls, items = what
+    per_node = min(most, items)
     if per_node <= 0:
         return 0
-    many: int = nodes[row, MANY]
+    many: int = table.nodes[row, MANY]
     full = min(many, items // per_node)
     rest = items - full * per_node if full < many else 0
     untouched = many - full
     if rest > 0:
-        put(classes, nodes, log, cls, split_off(nodes, log, row, 1), rest)
+        put(classes, table, cls, split_off(table, row, 1), rest)
         untouched -= 1
     if untouched > 0:
-        split_off(nodes, log, row, untouched)
-    nodes[row, MANY] = full
-    put(classes, nodes, log, cls, row, per_node)
+        split_off(table, row, untouched)
+    table.nodes[row, MANY] = full
+    put(classes, table, cls, row, per_node)
     return full * per_node + rest
 
 
-@kernel("b1(i8[:,::1], i8, i8[:,::1], i8, i8)", allocates=False)
-def holds_one(classes: Ints, cls: int, nodes: Ints, row: int, turn: int) -> bool:
+@kernel(allocates=False)
+def holds_one(classes: IntMatrix, cls: int, nodes: IntMatrix, row: int, turn: int) -> bool:
     """Whether the resources of one item fit. Most rows fail here, so this check comes first."""
     if nodes[row, MET] == turn:
         return False
@@ -215,11 +235,11 @@ def holds_one(classes: Ints, cls: int, nodes: Ints, row: int, turn: int) -> bool
     return True
 
 
-@kernel(f"i8({PACKING_INPUT}, {TABLE}, i8[::1], UniTuple(i8, 2), i8[::1])", allocates=False)
-def fill_class(packing_input: PackingInput, table: Table, grid: Grid, what: tuple[int, int], smallest: Ints) -> int:
+@kernel(allocates=False)
+def fill_class(packing_input: PackingInput, table: Table, grid: Grid, what: ClassItems, smallest: IntVector) -> int:
     """Put items of a class into rows of the grid, diagonal by diagonal; returns the number without room."""
     cls, items = what
-    classes = packing_input[0]
+    classes = packing_input.classes
     nodes, log = table
     least_a = classes[cls, BIN_A]
     least_b = classes[cls, BIN_B]
@@ -237,22 +257,21 @@ def fill_class(packing_input: PackingInput, table: Table, grid: Grid, what: tupl
             while row >= 0 and items > 0:
                 following = nodes[row, NEXT]
                 if holds_one(classes, cls, nodes, row, log[0, TURN]):
-                    items -= take_and_link(packing_input, table, grid, (cls, row, items), smallest)
+                    items -= take_and_link(packing_input, table, grid, row, ClassItems(cls, items), smallest)
                 row = following
             mask >>= 1
             a += 1
     return items
 
 
-@kernel(f"i8({PACKING_INPUT}, {TABLE}, i8[::1], UniTuple(i8, 3), i8[::1])", allocates=False)
+@kernel(allocates=False)
 def take_and_link(
-    packing_input: PackingInput, table: Table, grid: Grid, what: tuple[int, int, int], smallest: Ints
+    packing_input: PackingInput, table: Table, grid: Grid, row: int, what: ClassItems, smallest: IntVector
 ) -> int:
     """Put items of a class into one row of the grid, and link it and its split parts to their bins."""
-    cls, row, items = what
     nodes, log = table
     end = log[0, ROWS]
-    taken = take(packing_input[0], nodes, log, cls, row, (items, count_room(packing_input, nodes, cls, row)))
+    taken = take(packing_input.classes, table, row, what, count_room(packing_input, nodes, what.cls, row))
     if taken > 0:
         link_if_useful(nodes, grid, row, smallest)
         for new in range(end, log[0, ROWS]):
@@ -260,8 +279,8 @@ def take_and_link(
     return taken
 
 
-@kernel("i8(i8[:,::1], i8[:,::1], i8, i8[:,::1])", allocates=False)
-def unroll(nodes: Ints, log: Ints, rows: int, out: Ints) -> int:
+@kernel(allocates=False)
+def unroll(nodes: IntMatrix, log: IntMatrix, rows: int, out: IntMatrix) -> int:
     """Write (row, class, items per node) for all rows; returns the number of lines. An empty `out`: only count."""
     lines = 0
     for row in range(rows):
@@ -284,7 +303,7 @@ class Edges:
     """[2, 31]"""
 
     @classmethod
-    def build(cls, largest: Ints) -> Edges:
+    def build(cls, largest: Ints) -> Self:
         steps = np.arange(1 - SIDE, 0, dtype=np.float64) / 2
         amounts = np.maximum(largest[:2], 1).astype(np.float64)
         return cls(np.maximum(np.ceil(amounts[:, None] * 2.0**steps), 1).astype(np.int64))
@@ -306,7 +325,7 @@ class ItemClasses:
     per_bin: Ints
 
     @classmethod
-    def from_requests(cls, requests: Ints, *, per_bin: Ints | None, exclusive: Flags | None) -> ItemClasses:
+    def from_requests(cls, requests: Ints, *, per_bin: Ints | None, exclusive: Flags | None) -> Self:
         count = len(requests)
         keys = pack_key_bits(np.zeros((count, 0), dtype=np.bool_) if exclusive is None else exclusive)
         amounts = select_two_axes(requests)
@@ -315,7 +334,9 @@ class ItemClasses:
         most = np.minimum(most, (1 << 62) // np.maximum(amounts.max(axis=1, initial=1), 1))
         return cls(requests=amounts, keys=keys, per_bin=np.where(keys.any(axis=1), np.minimum(most, 1), most))
 
-    def build_question(self, allowed: Flags, edges: Edges, *, origins: int, hints: Ints | None = None) -> PackingInput:
+    def build_packing_input(
+        self, allowed: Flags, edges: Edges, *, origins: int, hints: Ints | None = None
+    ) -> PackingInput:
         count, resources = self.requests.shape
         classes = np.empty((count, NEED + resources + self.keys.shape[1]), dtype=np.int64)
         classes[:, MOST] = self.per_bin
@@ -325,7 +346,7 @@ class ItemClasses:
         classes[:, RESOURCES] = resources
         classes[:, NEED : NEED + resources] = self.requests
         classes[:, NEED + resources :] = self.keys
-        return (
+        return PackingInput(
             classes,
             np.ascontiguousarray(allowed, dtype=np.bool_),
             np.full(origins, UNBOUNDED, dtype=np.int64),
@@ -359,7 +380,7 @@ def build_table(free: Ints, keys: Ints, *, spare_rows: int, entries: int) -> Tab
     nodes[:count, FREE + free.shape[1] :] = keys
     log = np.empty((entries + 1, 4), dtype=np.int64)
     log[0] = (count, 1, 0, 0)
-    return nodes, log
+    return Table(nodes, log)
 
 
 def list_chains(filled: Table) -> Ints:

@@ -4,9 +4,8 @@ The cost grows with classes and rows of nodes, not with items. Nodes are chosen 
 capacity. Items left over do not prove that no other assignment exists: `exact.assignment_milp` searches further.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,10 +15,9 @@ from plimsoll.solver.filling.bin_grid import (
     KIND,
     MANY,
     ORIGIN,
-    PACKING_INPUT,
     ROWS,
-    TABLE,
     TURN,
+    ClassItems,
     Edges,
     Grid,
     ItemClasses,
@@ -33,7 +31,7 @@ from plimsoll.solver.filling.bin_grid import (
     select_two_axes,
     take_and_link,
 )
-from plimsoll.solver.kernels import kernel
+from plimsoll.solver.kernels import IntMatrix, IntVector, kernel
 from plimsoll.solver.problem import UNBOUNDED, Flags, Ints
 
 
@@ -94,18 +92,24 @@ class FillResult:
         return placed
 
 
+class FillOrder(NamedTuple):
+    """The order in which classes are placed."""
+
+    classes: IntVector
+    smallest: IntMatrix
+    """[classes + 1, R]: as of `find_smallest_remaining`."""
+
+
 def fill(demand: FillDemand, nodes: ExistingNodes, order: Ints | None = None) -> FillResult:
     """Place classes, in order (`order_most_constrained_first` if none is given), on nodes as long as there is room."""
     taken_order = order_most_constrained_first(demand, nodes) if order is None else np.array(order, dtype=np.int64)
-    asked = ItemClasses.from_requests(demand.requests, per_bin=demand.per_bin, exclusive=demand.exclusive)
+    classes = ItemClasses.from_requests(demand.requests, per_bin=demand.per_bin, exclusive=demand.exclusive)
     rows = _build_rows(demand, nodes)
     edges = Edges.build(select_two_axes(nodes.free).max(axis=0, initial=1))
-    packing_input = asked.build_question(demand.allowed, edges, origins=len(nodes.free), hints=demand.hints)
+    packing_input = classes.build_packing_input(demand.allowed, edges, origins=len(nodes.free), hints=demand.hints)
     left = np.array(demand.counts, dtype=np.int64)
-    smallest = find_smallest_remaining(asked.requests, left, taken_order)
-    _fill_in_order(
-        packing_input, rows, edges.build_empty_grid(), taken_order, left, (smallest, _find_tighter_caps(demand))
-    )
+    steps = FillOrder(taken_order, find_smallest_remaining(classes.requests, left, taken_order))
+    _fill_in_order(packing_input, rows, edges.build_empty_grid(), steps, _find_tighter_caps(demand), left)
     return _build_result(rows, left, nodes.free.shape[1])
 
 
@@ -140,13 +144,14 @@ def find_smallest_remaining(requests: Ints, counts: Ints, order: Ints) -> Ints:
     return np.ascontiguousarray(np.minimum.accumulate(reverse, axis=0)[::-1])
 
 
-@kernel(f"void({PACKING_INPUT}, {TABLE}, i8[::1], i8[::1], i8[::1], UniTuple(i8[:,::1], 2))", allocates=False)
+@kernel(allocates=False)
 def _fill_in_order(
-    packing_input: PackingInput, table: Table, grid: Grid, order: Ints, left: Ints, limits: tuple[Ints, Ints]
+    packing_input: PackingInput, table: Table, grid: Grid, steps: FillOrder, tighter: IntMatrix, left: IntVector
 ) -> None:
+    """Place each class on nodes as long as there is room; `left` counts down."""
     classes, _, caps = packing_input
     nodes, log = table
-    smallest, tighter = limits
+    order, smallest = steps
     for row in range(log[0, ROWS] - 1, -1, -1):
         if nodes[row, MANY] > 0:
             link_if_useful(nodes, grid, row, smallest[0])
@@ -159,13 +164,13 @@ def _fill_in_order(
         _tighten(caps, tighter, cls, 1)
         hint = classes[cls, HINT]
         if hint >= 0 and nodes[hint, MANY] > 0:
-            left[cls] -= take_and_link(packing_input, table, grid, (cls, hint, left[cls]), least)
-        left[cls] = fill_class(packing_input, table, grid, (cls, left[cls]), least)
+            left[cls] -= take_and_link(packing_input, table, grid, hint, ClassItems(cls, left[cls]), least)
+        left[cls] = fill_class(packing_input, table, grid, ClassItems(cls, left[cls]), least)
         _tighten(caps, tighter, cls, 0)
 
 
-@kernel("void(i8[::1], i8[:,::1], i8, i8)", allocates=False)
-def _tighten(caps: Ints, tighter: Ints, cls: int, on: int) -> None:
+@kernel(allocates=False)
+def _tighten(caps: IntVector, tighter: IntMatrix, cls: int, on: int) -> None:
     """Set or reset the caps of rows for the class. `tighter` ascends by class."""
     low = 0
     high = tighter.shape[0]
@@ -191,8 +196,8 @@ def _build_rows(demand: FillDemand, standing: ExistingNodes) -> Table:
     spare = min(2 * wanted, int((many - 1).clip(0).sum()))
     entries = min(int(demand.counts.clip(0).sum()), wanted * (count + spare) + wanted)
     rows = build_table(select_two_axes(standing.free), pack_key_bits(taken), spare_rows=spare, entries=entries)
-    rows[0][:count, MANY] = many
-    rows[0][:count, KIND] = standing.kind
+    rows.nodes[:count, MANY] = many
+    rows.nodes[:count, KIND] = standing.kind
     return rows
 
 

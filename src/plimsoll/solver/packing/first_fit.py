@@ -4,10 +4,9 @@
 equal bins. It never mixes types.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 
@@ -15,10 +14,9 @@ from plimsoll.solver.filling.bin_grid import (
     MANY,
     NEXT,
     OPENED,
-    PACKING_INPUT,
     ROWS,
-    TABLE,
     TURN,
+    ClassItems,
     Edges,
     ItemClasses,
     PackingInput,
@@ -31,7 +29,7 @@ from plimsoll.solver.filling.bin_grid import (
     split_off,
     take,
 )
-from plimsoll.solver.kernels import kernel
+from plimsoll.solver.kernels import IntVector, kernel
 from plimsoll.solver.problem import BinPattern, Floats, Ints, PackingProblem
 
 _TEMPLATE = 0
@@ -69,15 +67,15 @@ def score_order(requests: Ints, allocatable: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """One packing onto one type: the packing_input, the bins opened so far, and what is left."""
+    """One packing onto one type: the classes of items, the bins opened so far, and what is left."""
 
     packing_input: PackingInput
     table: Table
     left: Ints
 
     @classmethod
-    def from_problem(cls, problem: PackingProblem, kind: int) -> _Run:
-        asked = ItemClasses.from_requests(problem.requests, per_bin=problem.per_bin, exclusive=problem.exclusive)
+    def from_problem(cls, problem: PackingProblem, kind: int) -> Self:
+        classes = ItemClasses.from_requests(problem.requests, per_bin=problem.per_bin, exclusive=problem.exclusive)
         capacity = select_two_axes(problem.capacity[kind].reshape(1, -1))
         edges = Edges.build(capacity[0])
         left = np.array(problem.counts, dtype=np.int64)
@@ -85,31 +83,31 @@ class _Run:
         wanted = int((left > 0).sum())
         spare = 2 * wanted + 1
         entries = min(int(left.clip(0).sum()), wanted * (spare + 1))
-        empty = np.zeros((1, asked.keys.shape[1]), dtype=np.int64)
+        empty = np.zeros((1, classes.keys.shape[1]), dtype=np.int64)
         bins = build_table(capacity, empty, spare_rows=spare, entries=entries)
-        bins[0][_TEMPLATE, MANY] = 0
+        bins.nodes[_TEMPLATE, MANY] = 0
         return cls(
-            packing_input=asked.build_question(problem.allowed[kind : kind + 1], edges, origins=1),
+            packing_input=classes.build_packing_input(problem.allowed[kind : kind + 1], edges, origins=1),
             table=bins,
             left=left,
         )
 
     @property
     def nodes(self) -> int:
-        return int(self.table[1][0, OPENED])
+        return int(self.table.log[0, OPENED])
 
     def list_patterns(self, kind: int) -> tuple[BinPattern, ...]:
         lines = list_chains(self.table)
         rows, classes, items = lines[:, 0], lines[:, 1].tolist(), lines[:, 2].tolist()
         starts = np.flatnonzero(np.diff(rows, prepend=-1)).tolist()
-        bins = self.table[0][rows[starts], MANY].tolist()
+        bins = self.table.nodes[rows[starts], MANY].tolist()
         return tuple(
             BinPattern(type=kind, bins=many, classes=tuple(classes[low:high]), items=tuple(items[low:high]))
             for many, (low, high) in zip(bins, pairwise([*starts, len(rows)]), strict=True)
         )
 
 
-@kernel(f"i8({PACKING_INPUT}, {TABLE}, i8, i8, i8)")
+@kernel()
 def _open(packing_input: PackingInput, table: Table, cls: int, items: int, limit: int) -> int:
     """A row of as many new bins as the items need, or as there may be; -1 if that is none. It is still empty."""
     nodes, log = table
@@ -118,14 +116,14 @@ def _open(packing_input: PackingInput, table: Table, cls: int, items: int, limit
         return -1
     many = min(limit - log[0, OPENED], (items + items_per_bin - 1) // items_per_bin)
     log[0, OPENED] += many
-    return split_off(nodes, log, _TEMPLATE, many)
+    return split_off(table, _TEMPLATE, many)
 
 
-@kernel(f"void({PACKING_INPUT}, {TABLE}, i8[::1], i8[::1], i8)")
-def _pack_first_fit(packing_input: PackingInput, table: Table, order: Ints, left: Ints, limit: int) -> None:
+@kernel()
+def _pack_first_fit(packing_input: PackingInput, table: Table, order: IntVector, left: IntVector, limit: int) -> None:
     """Rows hang in one chain, in the order their bins were opened, behind the template."""
     nodes, log = table
-    classes = packing_input[0]
+    classes = packing_input.classes
     for place in range(order.shape[0]):
         cls = order[place]
         log[0, TURN] += 1
@@ -144,12 +142,13 @@ def _pack_first_fit(packing_input: PackingInput, table: Table, order: Ints, left
                 _take_in_chain(packing_input, table, cls, row, left)
 
 
-@kernel(f"i8({PACKING_INPUT}, {TABLE}, i8, i8, i8[::1])")
-def _take_in_chain(packing_input: PackingInput, table: Table, cls: int, row: int, left: Ints) -> int:
+@kernel()
+def _take_in_chain(packing_input: PackingInput, table: Table, cls: int, row: int, left: IntVector) -> int:
     """Items into the row; parts split off it follow it in the chain. The last of them."""
     nodes, log = table
     end = log[0, ROWS]
-    left[cls] -= take(packing_input[0], nodes, log, cls, row, (left[cls], count_room(packing_input, nodes, cls, row)))
+    most = count_room(packing_input, nodes, cls, row)
+    left[cls] -= take(packing_input.classes, table, row, ClassItems(cls, left[cls]), most)
     last = row
     for new in range(end, log[0, ROWS]):
         nodes[new, NEXT] = nodes[last, NEXT]

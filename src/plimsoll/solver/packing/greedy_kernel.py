@@ -198,10 +198,10 @@ def find_best_candidate(
         candidates.upper_bound[t] = min(candidates.upper_bound[t], whole / price[t])
     while True:
         best = int(np.argmax(candidates.ratio))
-        chosen_type, best_hope = -1, max(candidates.ratio[best], 0.0) * WORTH_EVALUATING
+        chosen_type, best_bound = -1, max(candidates.ratio[best], 0.0) * WORTH_EVALUATING
         for t in range(candidates.upper_bound.size):
-            if not candidates.evaluated[t] and candidates.upper_bound[t] * candidates.tightness[t] > best_hope:
-                chosen_type, best_hope = t, candidates.upper_bound[t] * candidates.tightness[t]
+            if not candidates.evaluated[t] and candidates.upper_bound[t] * candidates.tightness[t] > best_bound:
+                chosen_type, best_bound = t, candidates.upper_bound[t] * candidates.tightness[t]
         if chosen_type < 0:
             return best if candidates.ratio[best] > 0.0 else -1
         if not candidates.rebounded[chosen_type]:

@@ -33,7 +33,7 @@ from plimsoll.solver.packing.local_search import (
 )
 from plimsoll.solver.problem import BinPattern, Effort, Floats, Ints, Packing, PackingProblem
 
-SHAKEN_BINS: Final = 48
+RELEASED_BINS: Final = 48
 """The number of bins that local search repacks."""
 TRIES_TIMES_BINS: Final = 2_000
 """The limit of attempts times bins of local search."""
@@ -144,7 +144,7 @@ class _Runs:
         tries = min(TRIES_TIMES_BINS // max(sum(row.bins for row in rows), 1), MOST_TRIES)
         if not rows or self._is_good_enough(plan) or tries < FEWEST_TRIES:
             return rows
-        pool, untouched = build_pool(rows, instance, self.least, SHAKEN_BINS)
+        pool, untouched = build_pool(rows, instance, self.least, RELEASED_BINS)
         value_sets = ItemValueSets(
             np.array([item_values.values for item_values in self.item_values]), self.least[None, :]
         )

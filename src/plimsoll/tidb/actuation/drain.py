@@ -146,8 +146,8 @@ class _Call:
         if isinstance(evicting, PdFailed):
             return evicting
         store = find_store_to_drain(self.drain, stores)
-        is_asked = with_health and store is not None and store.state != OFFLINE
-        health = await self._read_health() if is_asked else None
+        needs_health = with_health and store is not None and store.state != OFFLINE
+        health = await self._read_health() if needs_health else None
         if isinstance(health, PdFailed):
             return health
         return ObservedStores(

@@ -50,7 +50,7 @@ class ActResult(Value):
 class ComponentResult(Value):
     """The result for one component.
 
-    `is_asked`: a planner or an external service was called. `no_answer`: it gave no usable answer.
+    `is_queried`: a planner or an external service was called. `no_answer`: it gave no usable answer.
     """
 
     component: Component
@@ -59,7 +59,7 @@ class ComponentResult(Value):
     status: dict[str, GroupScalingStatus] = {}
     clusters: dict[str, str] = {}
     """Names of the groups' TidbClusters, by key."""
-    is_asked: bool = False
+    is_queried: bool = False
     is_external: bool = False
     no_answer: NoAnswer | None = None
     older_autoscaler: str = ""

@@ -268,10 +268,10 @@ class Observer:
         if owner is not None:
             return owner.uid == scaler.metadata.uid
         metadata = scaler.metadata
-        namesakes = [
+        same_named = [
             raw for raw in others if raw.metadata.name == metadata.name and raw.metadata.namespace != metadata.namespace
         ]
-        return not self._namespace and not namesakes
+        return not self._namespace and not same_named
 
     async def _get(self, of: type[T], name: str, namespace: str) -> RawObject[T] | None:
         try:
@@ -292,13 +292,13 @@ class Observer:
         self, namespace_of_cluster: str, others: list[TidbClusterAutoScaler]
     ) -> list[TidbClusterAutoScaler]:
         """The autoscalers that may scale clusters of a namespace. No other autoscaler can conflict."""
-        strangers = {
+        other_namespaces = {
             scaler.metadata.namespace for scaler in others if get_base_namespace(scaler) == namespace_of_cluster
         } - {namespace_of_cluster}
-        annotations = await self._read_annotations(namespace_of_cluster) if strangers else None
+        annotations = await self._read_annotations(namespace_of_cluster) if other_namespaces else None
         allowed = {
             namespace_of_cluster,
-            *(stranger for stranger in strangers if allows_namespace(annotations or {}, stranger)),
+            *(namespace for namespace in other_namespaces if allows_namespace(annotations or {}, namespace)),
         }
         return [scaler for scaler in others if scaler.metadata.namespace in allowed]
 
@@ -326,9 +326,9 @@ def _is_contradicted(scaler: Scaler, others: Collection[Scaler]) -> bool:
     """Whether the list has another specification of the same generation: one of the two answers is incomplete."""
     metadata = scaler.metadata
     return any(
-        (twin.metadata.uid, twin.metadata.generation) == (metadata.uid, metadata.generation)
-        and twin.view.spec != scaler.view.spec
-        for twin in others
+        (other.metadata.uid, other.metadata.generation) == (metadata.uid, metadata.generation)
+        and other.view.spec != scaler.view.spec
+        for other in others
     )
 
 

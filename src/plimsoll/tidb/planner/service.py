@@ -97,10 +97,10 @@ class PlannerService:
             return _build_error(HTTPStatus.BAD_REQUEST, "bad_strategy", str(error))
         at = self._now()
         async with asyncio.TaskGroup() as group:
-            asking = [group.create_task(self._build_plans(strategy, at)) for strategy in strategies]
+            tasks = [group.create_task(self._build_plans(strategy, at)) for strategy in strategies]
         plans: list[ScalingPlan] = []
         gaps: list[str] = []
-        for task in asking:
+        for task in tasks:
             answer = task.result()
             if isinstance(answer, PageResponse):
                 return answer

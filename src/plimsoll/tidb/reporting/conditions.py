@@ -65,9 +65,9 @@ def build_conditions(result: ReconcileResult) -> tuple[Condition, ...]:
         _build_unschedulable(result),
     ]
     conditions += (
-        map(_mark_starting, _build_asking(result.components))
+        map(_mark_starting, _build_source_conditions(result.components))
         if result.awaits_cluster
-        else _build_asking(result.components)
+        else _build_source_conditions(result.components)
     )
     return (*conditions, _build_ready(result, conditions))
 
@@ -149,15 +149,15 @@ def _build_unschedulable(result: ReconcileResult) -> Condition:
     return _build_condition(UNSCHEDULABLE, "True", "PodsWithoutNode", messages)
 
 
-def _build_asking(components: Iterable[ComponentResult]) -> Iterator[Condition]:
+def _build_source_conditions(components: Iterable[ComponentResult]) -> Iterator[Condition]:
     """Conditions about the planner; none if it was not asked."""
-    asked = [result for result in components if result.is_asked]
-    if not asked:
+    queried = [result for result in components if result.is_queried]
+    if not queried:
         return
-    failed = [(result, result.no_answer) for result in asked if result.no_answer is not None]
+    failed = [(result, result.no_answer) for result in queried if result.no_answer is not None]
     if not failed:
         yield _build_condition(PLANNER_REACHABLE, "True", "Answered", "every request was answered")
-        if any(not result.is_external for result in asked):
+        if any(not result.is_external for result in queried):
             yield _build_condition(METRICS_AVAILABLE, "True", "Answered", "the planner has enough metrics")
         return
     refused = [(result, no_answer) for result, no_answer in failed if not no_answer.is_from_planner]
@@ -186,9 +186,9 @@ def _build_ready(result: ReconcileResult, conditions: Iterable[Condition]) -> Co
     problems = [f"{result.component}: {result.problem}" for result in result.components if result.problem]
     if problems:
         return _build_not_ready("Failed", "; ".join(problems))
-    for asked in (PLANNER_REACHABLE, METRICS_AVAILABLE):
-        if asked in by_type and by_type[asked].status == "False":
-            return _build_not_ready(by_type[asked].reason, by_type[asked].message)
+    for queried in (PLANNER_REACHABLE, METRICS_AVAILABLE):
+        if queried in by_type and by_type[queried].status == "False":
+            return _build_not_ready(by_type[queried].reason, by_type[queried].message)
     if result.pause is not None:
         return _build_not_ready(result.pause.code, str(result.pause))
     held = [

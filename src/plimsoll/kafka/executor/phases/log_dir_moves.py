@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS: Final = 3
 UNSEEN_CHECKS: Final = 3
-_HOPELESS: Final = ("LOG_DIR_NOT_FOUND", "KAFKA_STORAGE_ERROR", "INVALID_REQUEST")
+_FATAL_CODES: Final = ("LOG_DIR_NOT_FOUND", "KAFKA_STORAGE_ERROR", "INVALID_REQUEST")
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class LogDirMoves:
         answer = await self._context.admin.alter_replica_log_dirs(list(moves.values()))
         for task, sent in moves.items():
             error = answer.get(sent)
-            if error is not None and (error.code in _HOPELESS or task.attempts >= ATTEMPTS):
+            if error is not None and (error.code in _FATAL_CODES or task.attempts >= ATTEMPTS):
                 task.finish(TaskState.DEAD, reasons.explain_error(error.code, str(error), attempts=task.attempts))
 
     async def _limit_bytes(self, batch: list[MovementTask]) -> list[MovementTask]:

@@ -41,7 +41,12 @@ NO_LEADER_S: Final = 180.0
 SAMPLE_S: Final = 10.0
 _TOPIC_GONE: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 _NOTHING_TO_CANCEL: Final = ("NO_REASSIGNMENT_IN_PROGRESS", _TOPIC_GONE)
-_HOPELESS: Final = ("INVALID_REPLICA_ASSIGNMENT", "INVALID_REPLICATION_FACTOR", "POLICY_VIOLATION", "INVALID_REQUEST")
+_FATAL_CODES: Final = (
+    "INVALID_REPLICA_ASSIGNMENT",
+    "INVALID_REPLICATION_FACTOR",
+    "POLICY_VIOLATION",
+    "INVALID_REQUEST",
+)
 
 
 class ReplicaMoves:
@@ -265,7 +270,7 @@ class ReplicaMoves:
             if error is None:
                 continue
             log.warning("movement.refused", partition=str(task.key), error=str(error))
-            if error.code in _HOPELESS or task.attempts >= ATTEMPTS:
+            if error.code in _FATAL_CODES or task.attempts >= ATTEMPTS:
                 task.finish(TaskState.DEAD, reasons.explain_error(error.code, str(error), attempts=task.attempts))
 
     def _choose(self, view: ClusterView) -> list[MovementTask]:

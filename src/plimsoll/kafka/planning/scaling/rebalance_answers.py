@@ -32,7 +32,7 @@ from plimsoll.kafka.planning.scaling.rebalance_transitions import (
     conclude_stop,
     fail,
     find_trigger,
-    get_asked,
+    get_requested_step,
     is_begun_open,
     is_left_over,
     keep_state,
@@ -314,7 +314,9 @@ class _Interpreter:
         observed = self._observed
         if observed.begun is None:
             begins = BegunStep(
-                step=RebalanceAnnotation.APPROVE, annotation=get_asked(observed), previous_task_id=previous_task_id
+                step=RebalanceAnnotation.APPROVE,
+                annotation=get_requested_step(observed),
+                previous_task_id=previous_task_id,
             )
             return self._follow(CallKind.REAL_RUN, begins=begins)
         match find_trigger(observed, self._kafka):
@@ -422,13 +424,15 @@ class _Interpreter:
             body=body,
             clears_result=clears_result,
             warnings=list_warnings(observed, self._kafka),
-            handles_annotation=self._is_asked_for(),
+            handles_annotation=self._is_requested(),
             retry_after_s=0.0 if goes_on else POLL_S if is_polled else None,
         )
 
-    def _is_asked_for(self) -> bool:
+    def _is_requested(self) -> bool:
         """Whether the annotation caused this step, or an earlier one that has ended."""
-        is_triggered = find_trigger(self._observed, self._kafka) is not None and bool(get_asked(self._observed))
+        is_triggered = find_trigger(self._observed, self._kafka) is not None and bool(
+            get_requested_step(self._observed)
+        )
         return is_triggered or is_left_over(self._observed)
 
     def _wait_for_windows(self) -> RebalanceOutcome:
@@ -443,7 +447,7 @@ class _Interpreter:
             self._call.row,
             reason=refused.reason,
             message=refused.message,
-            handles_annotation=is_handled and self._is_asked_for(),
+            handles_annotation=is_handled and self._is_requested(),
         )
 
     def _end_with_error(self, task: RebalanceTask, problem: str) -> RebalanceOutcome:

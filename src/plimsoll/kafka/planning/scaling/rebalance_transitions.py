@@ -123,7 +123,7 @@ def is_left_over(observed: ObservedRebalance) -> bool:
     )
 
 
-def get_asked(observed: ObservedRebalance) -> str:
+def get_requested_step(observed: ObservedRebalance) -> str:
     """The annotation if the state accepts it; else empty."""
     if is_left_over(observed) or observed.annotation not in list_accepted(observed):
         return ""
@@ -141,24 +141,24 @@ def is_renewing(reason: str, message: str) -> bool:
 
 def find_trigger(observed: ObservedRebalance, kafka: KafkaSummary) -> RebalanceAnnotation | None:
     """What a user, an automatic approval or a changed spec asks for now; None: nothing."""
-    asked = get_asked(observed)
-    if asked == RebalanceAnnotation.STOP:
+    requested = get_requested_step(observed)
+    if requested == RebalanceAnnotation.STOP:
         return RebalanceAnnotation.STOP
     if observed.state is RebalanceState.PROPOSAL_READY and observed.is_auto_approved:
         # The real run computes the proposal anew, from the current spec: it is a refresh as well.
         return RebalanceAnnotation.APPROVE
-    if asked == RebalanceAnnotation.REFRESH or observed.is_spec_changed:
+    if requested == RebalanceAnnotation.REFRESH or observed.is_spec_changed:
         if observed.state is RebalanceState.REBALANCING and (observed.spec is None or not kafka.is_ready):
             # The execution goes on until what would replace it can be requested.
             return None
         return RebalanceAnnotation.REFRESH
-    return RebalanceAnnotation.APPROVE if asked == RebalanceAnnotation.APPROVE else None
+    return RebalanceAnnotation.APPROVE if requested == RebalanceAnnotation.APPROVE else None
 
 
 def list_warnings(observed: ObservedRebalance, kafka: KafkaSummary) -> tuple[Reason, ...]:
     """The Warning conditions that hold whatever the step does."""
     warnings = list(observed.warnings)
-    if observed.annotation and not get_asked(observed) and not is_left_over(observed):
+    if observed.annotation and not get_requested_step(observed) and not is_left_over(observed):
         warnings.append(_warn_of_annotation(observed))
     if not kafka.is_ready and observed.state in {RebalanceState.REBALANCING, RebalanceState.STOPPED}:
         warnings.append(Reason(code=KAFKA_NOT_READY, message="Kafka cluster is not Ready"))

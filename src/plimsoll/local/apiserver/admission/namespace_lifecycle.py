@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.admission.attributes import AdmissionAttributes
     from plimsoll.local.apiserver.storage import Store, Stored
 
-_IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
+_UNDELETABLE: Final = frozenset({"default", "kube-system", "kube-public"})
 
 
 class NamespaceLifecycle:
@@ -26,7 +26,7 @@ class NamespaceLifecycle:
 
     def mutate(self, attempt: AdmissionAttributes) -> None:
         if attempt.resource.stored_as == "namespaces":
-            if attempt.operation == DELETE and attempt.name in _IMMORTAL:
+            if attempt.operation == DELETE and attempt.name in _UNDELETABLE:
                 raise forbidden(attempt, "this namespace may not be deleted")
             return
         is_review = attempt.resource.plural == "localsubjectaccessreviews"

@@ -144,16 +144,16 @@ class Rule:
         return "{" + ", ".join(shown) + "}"
 
 
-def _holds(own: frozenset[str], asked: Sequence[str]) -> bool:
-    return ALL in own or own.issuperset(asked)
+def _holds(own: frozenset[str], requested: Sequence[str]) -> bool:
+    return ALL in own or own.issuperset(requested)
 
 
-def find_uncovered(own: Sequence[Rule], asked: Iterable[Rule]) -> list[Rule]:
-    """What of `asked` the rules `own` do not allow together, as single permissions."""
+def find_uncovered(own: Sequence[Rule], requested: Iterable[Rule]) -> list[Rule]:
+    """What of `requested` the rules `own` do not allow together, as single permissions."""
     missing: list[Rule] = []
     left = MOST_COMPARISONS
     each = max(1, len(own))
-    for rule in asked:
+    for rule in requested:
         left -= each
         if left >= 0 and any(item.covers(rule) for item in own):
             continue

@@ -6,7 +6,7 @@ except names of built-in resources, which are never accepted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plimsoll.local.apiserver.strategies.crd_deletion import set_condition
 
@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Json = dict[str, Any]
+
+
+class _Cause(NamedTuple):
+    """Why a condition has its status."""
+
+    reason: str
+    message: str
 
 
 def build_accepted_names_status(
@@ -30,17 +37,17 @@ def build_accepted_names_status(
     accepted, conflict = _accept_names(names, status.get("acceptedNames") or {}, [*taken, *builtin])
     status = {**status, "acceptedNames": accepted}
     if conflict is None:
-        named = _build_condition("NamesAccepted", "True", ("NoConflicts", "no conflicts found"), now=now)
+        named = _build_condition("NamesAccepted", "True", _Cause("NoConflicts", "no conflicts found"), now=now)
     else:
         named = _build_condition("NamesAccepted", "False", conflict, now=now)
     status = set_condition(status, named)
     if _is_established(status) and not is_reserved(names, builtin):
         return status
     if conflict is None:
-        why = ("InitialNamesAccepted", "the initial names have been accepted")
-        return set_condition(status, _build_condition("Established", "True", why, now=now))
-    why = ("NotAccepted", "not all names are accepted")
-    return set_condition(status, _build_condition("Established", "False", why, now=now))
+        cause = _Cause("InitialNamesAccepted", "the initial names have been accepted")
+        return set_condition(status, _build_condition("Established", "True", cause, now=now))
+    cause = _Cause("NotAccepted", "not all names are accepted")
+    return set_condition(status, _build_condition("Established", "False", cause, now=now))
 
 
 def is_reserved(names: Json, builtin: Iterable[Json]) -> bool:
@@ -48,13 +55,13 @@ def is_reserved(names: Json, builtin: Iterable[Json]) -> bool:
     return any(names.get("plural") == item["plural"] or names.get("kind") == item["kind"] for item in builtin)
 
 
-def _accept_names(asked: Json, before: Json, taken: list[Json]) -> tuple[Json, tuple[str, str] | None]:
+def _accept_names(wanted: Json, before: Json, taken: list[Json]) -> tuple[Json, _Cause | None]:
     """The names a definition has from now on, and the last conflict found, which is the one that is reported."""
     resources = _collect_resource_names(taken)
     kinds = {name for item in taken for name in (item.get("kind"), item.get("listKind")) if name}
     accepted: Json = {"plural": "", **before}
     accepted.setdefault("kind", "")
-    conflict: tuple[str, str] | None = None
+    conflict: _Cause | None = None
     for name, (reason, others) in {
         "plural": ("PluralConflict", resources),
         "singular": ("SingularConflict", resources),
@@ -62,20 +69,20 @@ def _accept_names(asked: Json, before: Json, taken: list[Json]) -> tuple[Json, t
         "kind": ("KindConflict", kinds),
         "listKind": ("ListKindConflict", kinds),
     }.items():
-        wanted = asked.get(name)
-        listed = wanted if isinstance(wanted, list) else [wanted]
+        value = wanted.get(name)
+        listed = value if isinstance(value, list) else [value]
         clash = next((item for item in listed if item in others), None)
         if clash is not None:
-            conflict = (reason, f'"{clash}" is already in use')
+            conflict = _Cause(reason, f'"{clash}" is already in use')
         else:
-            _set(accepted, name, wanted)
-    _set(accepted, "categories", asked.get("categories"))
+            _set(accepted, name, value)
+    _set(accepted, "categories", wanted.get("categories"))
     return accepted, conflict
 
 
-def _set(names: Json, name: str, wanted: Any) -> None:
-    if wanted:
-        names[name] = wanted
+def _set(names: Json, name: str, value: Any) -> None:
+    if value:
+        names[name] = value
     elif name not in {"plural", "kind"}:
         names.pop(name, None)
 
@@ -92,5 +99,11 @@ def _is_established(status: Json) -> bool:
     )
 
 
-def _build_condition(kind: str, status: str, why: tuple[str, str], *, now: str) -> Json:
-    return {"type": kind, "status": status, "lastTransitionTime": now, "reason": why[0], "message": why[1]}
+def _build_condition(kind: str, status: str, cause: _Cause, *, now: str) -> Json:
+    return {
+        "type": kind,
+        "status": status,
+        "lastTransitionTime": now,
+        "reason": cause.reason,
+        "message": cause.message,
+    }

@@ -137,10 +137,10 @@ def _answer_openapi(server: Server, request: Request, published: DocumentCache, 
     made = published.get_openapi(name)
     if made is None:
         return Response(status=404, body=b"", content_type=TEXT)
-    asked = request.get_parameter("hash")
+    requested_hash = request.get_parameter("hash")
     headers = [("Etag", f'"{made.hash}"'), ("Vary", "Accept")]
-    if asked:
-        if asked != made.hash:
+    if requested_hash:
+        if requested_hash != made.hash:
             return _redirect(f"/openapi/v3/{name}?hash={made.hash}")
         until = format_datetime(server.clock.now() + timedelta(days=365), usegmt=True)
         headers += [("Cache-Control", "public, immutable"), ("Expires", until)]

@@ -189,17 +189,17 @@ def _build_extensions(verb: _Verb, group: str, version: str, kind: str) -> Json:
 
 def _describe_request(verb: str, component: str, *, custom: bool) -> Json:
     """Query parameters and body of a request."""
-    asked: Json = (
+    request: Json = (
         {"parameters": [build_parameter(name) for name in names]} if (names := _VERBS[verb].parameters) else {}
     )
     if verb in {"create", "update"}:
-        asked["requestBody"] = {"content": _build_content(("*/*",), component), "required": True}
+        request["requestBody"] = {"content": _build_content(("*/*",), component), "required": True}
     elif verb in {"delete", "deletecollection"}:
-        asked["requestBody"] = {"content": _build_content(("*/*",), f"{META}.DeleteOptions")}
+        request["requestBody"] = {"content": _build_content(("*/*",), f"{META}.DeleteOptions")}
     elif verb == "patch":
         types = _PATCHES if custom else (*_PATCHES, _STRATEGIC)
-        asked["requestBody"] = {"content": _build_content(types, f"{META}.Patch"), "required": True}
-    return asked
+        request["requestBody"] = {"content": _build_content(types, f"{META}.Patch"), "required": True}
+    return request
 
 
 def _build_responses(codes: Sequence[str], component: str, *, streamed: bool = False) -> Json:

@@ -23,10 +23,10 @@ Json = dict[str, Any]
 
 async def change_pod_subresource(server: Server, call: RequestContext) -> Json:
     read = _build_replacement if call.verb == "update" else _build_patch
-    asked = await server.long_work.run(call.work_bytes, partial(read, call))
+    requested = await server.long_work.run(call.work_bytes, partial(read, call))
     part = _resize if call.subresource == "resize" else _set_ephemeral_containers
     return await change_object(
-        server, call, lambda current: part(current, asked(current)), subresource=call.subresource
+        server, call, lambda current: part(current, requested(current)), subresource=call.subresource
     )
 
 
@@ -40,16 +40,16 @@ def _build_patch(call: RequestContext) -> Callable[[Json], Json]:
     return lambda current: patch.apply_patch_to(call, media, current, read)[0]
 
 
-def _set_ephemeral_containers(current: Json, asked: Json) -> Json:
-    containers = asked.get("spec", {}).get("ephemeralContainers")
+def _set_ephemeral_containers(current: Json, requested: Json) -> Json:
+    containers = requested.get("spec", {}).get("ephemeralContainers")
     return {**current, "spec": {**current["spec"], **({"ephemeralContainers": containers} if containers else {})}}
 
 
-def _resize(current: Json, asked: Json) -> Json:
+def _resize(current: Json, requested: Json) -> Json:
     """The pod with the resources that were asked for; its quality of service must stay what it is."""
     spec = dict(current["spec"])
     for group in ("containers", "initContainers"):
-        wanted = {item.get("name"): item.get("resources", {}) for item in asked.get("spec", {}).get(group) or ()}
+        wanted = {item.get("name"): item.get("resources", {}) for item in requested.get("spec", {}).get(group) or ()}
         if group in spec:
             spec[group] = [{**item, "resources": wanted.get(item["name"], item["resources"])} for item in spec[group]]
     before, after = compute_qos_class(current["spec"]), compute_qos_class(spec)

@@ -138,11 +138,11 @@ class _WatchStream:
             work.remove_watch(definition, self)
 
     async def stream_frames(self) -> AsyncIterator[bytes]:
-        owes_end_of_initial = bool(self._options.send_initial_events)
+        sends_end_of_initial = bool(self._options.send_initial_events)
         with self._stream as stream, self._end_with_definition(), self._start_alarm():
             while True:
-                if owes_end_of_initial and not stream.initial_left:
-                    owes_end_of_initial = False
+                if sends_end_of_initial and not stream.initial_left:
+                    sends_end_of_initial = False
                     if self._options.bookmarks:
                         yield self._encode_bookmark(stream.revision, initial_end=True)
                 try:

@@ -46,8 +46,8 @@ def encode_list(
         return encode(form, build_table(form, items, metadata, find_printer(resource), now=now))
     if form.kind == "partial":
         if not form.of_list:
-            asked = "you requested PartialObjectMetadata, but the requested object is a list"
-            raise _build_not_acceptable(f"{asked} ({_get_go_type(resource, resource.list_kind)})")
+            problem = "you requested PartialObjectMetadata, but the requested object is a list"
+            raise _build_not_acceptable(f"{problem} ({_get_go_type(resource, resource.list_kind)})")
         listed = {"kind": "PartialObjectMetadataList", "apiVersion": f"{META_GROUP}/{form.version}"}
         return encode(form, {**listed, "metadata": metadata, "items": [build_partial(form, item) for item in items]})
     whole = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
@@ -93,8 +93,8 @@ def _transform(form: MediaForm, obj: Json, resource: ServedResource, *, now: dat
     if form.kind == "table":
         return build_table(form, [obj], build_version_metadata(obj), find_printer(resource), now=now)
     if form.of_list:
-        asked = "you requested PartialObjectMetadataList, but the requested object is not a list"
-        raise _build_not_acceptable(f"{asked} ({_get_go_type(resource, resource.kind)})")
+        problem = "you requested PartialObjectMetadataList, but the requested object is not a list"
+        raise _build_not_acceptable(f"{problem} ({_get_go_type(resource, resource.kind)})")
     return build_partial(form, obj)
 
 

@@ -171,29 +171,29 @@ def _list_candidates(header: str) -> list[MediaForm]:
 
 
 def _match_form(clause: Clause, media_type: str) -> MediaForm | None:
-    asked = clause.parameters
-    if asked.get("stream", "watch") != "watch":
+    requested = clause.parameters
+    if requested.get("stream", "watch") != "watch":
         return None
-    if not any(asked.get(name) for name in ("as", "g", "v")):
+    if not any(requested.get(name) for name in ("as", "g", "v")):
         return MediaForm(media=_MEDIA[media_type])
-    kind, version = asked.get("as", ""), asked.get("v", "")
-    if kind not in _FORMS or asked.get("g") != "meta.k8s.io" or version not in {"v1", "v1beta1"}:
+    kind, version = requested.get("as", ""), requested.get("v", "")
+    if kind not in _FORMS or requested.get("g") != "meta.k8s.io" or version not in {"v1", "v1beta1"}:
         return None
     return MediaForm(kind=_FORMS[kind], media=_MEDIA[media_type], version=version, of_list=kind.endswith("List"))
 
 
 def _is_pretty(request: Request, header: str) -> bool:
-    asked = request.get_parameter("pretty")
-    if asked:
-        return asked in _TRUE
+    requested = request.get_parameter("pretty")
+    if requested:
+        return requested in _TRUE
     if header and any(clause.parameters.get("pretty") == "1" for clause in parse_clauses(header)[:1]):
         return True
     return request.get_header("user-agent").startswith(_READ_BY_PEOPLE)
 
 
 def _read_include_object(request: Request) -> str:
-    asked = request.get_parameter("includeObject")
-    if asked not in _INCLUDED:
-        reason = f"includeObject: Invalid value: \"{asked}\": must be 'Metadata', 'Object', 'None', or empty"
+    requested = request.get_parameter("includeObject")
+    if requested not in _INCLUDED:
+        reason = f"includeObject: Invalid value: \"{requested}\": must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: {reason}")
-    return _INCLUDED[asked]
+    return _INCLUDED[requested]

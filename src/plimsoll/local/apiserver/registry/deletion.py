@@ -171,9 +171,9 @@ def plan_deletion(old: Json, wanted: DeleteOptions, *, now: datetime) -> _Plan:
     return _Plan(marked, vanishes)
 
 
-def _compute_pod_grace_s(pod: Json, asked: int | None) -> int:
+def _compute_pod_grace_s(pod: Json, requested: int | None) -> int:
     spec, status = pod.get("spec", {}), pod.get("status", {})
-    grace = asked if asked is not None else spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S)
+    grace = requested if requested is not None else spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S)
     if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
         return 0
     return 1 if grace < 0 else int(grace)

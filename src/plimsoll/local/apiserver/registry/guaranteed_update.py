@@ -143,8 +143,8 @@ async def _change(
     attempt = _build_attributes(call, "UPDATE", name=call.name, obj=given, old=old, subresource=subresource)
     admitted = await server.admission.mutate(attempt)
     prepare = partial(_prepare, strategy, new, admitted, old=old, subresource=subresource)
-    asked = await long_work.run(size_bytes, prepare)
-    allocated = strategy.allocate(asked, old, server.store)
+    requested = await long_work.run(size_bytes, prepare)
+    allocated = strategy.allocate(requested, old, server.store)
     judge = partial(_validate_update, call, strategy, allocated, old=old, subresource=subresource)
     new, is_changed = await long_work.run(size_bytes, judge)
     if not is_changed and not is_ready_for_removal(new):
@@ -160,7 +160,7 @@ async def _change(
             raise _Moved
         if is_ready_for_removal(new):
             return Delete()
-        new = strategy.reallocate(new, old, server.store, asked=asked)
+        new = strategy.reallocate(new, old, server.store, requested=requested)
         return Put(strategy.to_storage(new))
 
     result = await _write(server, server.store.update(build_key(call), decide), attempt=attempt)
@@ -243,7 +243,7 @@ async def _create(server: Server, call: RequestContext, obj: Json, *, generated:
         obj["metadata"]["name"] = generated
     name = obj["metadata"].get("name") or ""
     obj, judgement = await server.long_work.run(call.work_bytes, partial(_prepare_new, strategy, obj))
-    asked = obj
+    requested = obj
     if not judgement.errors:
         obj = strategy.allocate(obj, None, server.store)
     _require_valid(call, judgement, obj)
@@ -261,7 +261,7 @@ async def _create(server: Server, call: RequestContext, obj: Json, *, generated:
         nonlocal obj
         if found is not None:
             raise _Moved
-        obj = strategy.reallocate(obj, None, server.store, asked=asked)
+        obj = strategy.reallocate(obj, None, server.store, requested=requested)
         return Put(strategy.to_storage(obj))
 
     try:
@@ -281,10 +281,10 @@ def _check_may_create(server: Server, call: RequestContext) -> None:
     if call.verb == "create":
         return
     attributes = read_attributes(call.user, call.request)
-    asked = msgspec.structs.replace(attributes, verb="create")
-    decision = server.authorizer.decide(asked)
+    requested = msgspec.structs.replace(attributes, verb="create")
+    decision = server.authorizer.decide(requested)
     if not decision.allowed:
-        raise authorization.forbidden(asked, decision)
+        raise authorization.forbidden(requested, decision)
 
 
 async def _write(server: Server, writing: Awaitable[Stored | None], *, attempt: AdmissionAttributes) -> Stored:

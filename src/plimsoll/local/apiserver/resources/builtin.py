@@ -143,8 +143,8 @@ def list_builtin_resources() -> Iterator[ServedResource]:
 
 def _build_resource(api_version: str, row: _Row) -> ServedResource:
     group, _, version = api_version.rpartition("/")
-    at_home = (f"{group}/{row.plural}" if group else row.plural, api_version)
-    stored_as, storage_version = _STORED_ELSEWHERE.get((api_version, row.kind), at_home)
+    own_storage = (f"{group}/{row.plural}" if group else row.plural, api_version)
+    stored_as, storage_version = _STORED_ELSEWHERE.get((api_version, row.kind), own_storage)
     return ServedResource(
         group=group,
         version=version,

@@ -25,17 +25,17 @@ _BOTH: Final = "cannot be specified in combination with resourceAttributes"
 _NOBODY: Final = "at least one of user or group must be specified"
 
 
-def review_own_access(server: Server, call: RequestContext, asked: Json) -> Json:
-    return _answer_access(server, call, asked, user=call.user)
+def review_own_access(server: Server, call: RequestContext, review: Json) -> Json:
+    return _answer_access(server, call, review, user=call.user)
 
 
-def review_access(server: Server, call: RequestContext, asked: Json) -> Json:
-    return _answer_access(server, call, asked, user=None)
+def review_access(server: Server, call: RequestContext, review: Json) -> Json:
+    return _answer_access(server, call, review, user=None)
 
 
-def _answer_access(server: Server, call: RequestContext, asked: Json, *, user: User | None) -> Json:
+def _answer_access(server: Server, call: RequestContext, review: Json, *, user: User | None) -> Json:
     """`user` is whom it is about; None: the subject in the spec."""
-    known = set_managed_fields(asked, call, now=server.clock.now())
+    known = set_managed_fields(review, call, now=server.clock.now())
     spec = known.get("spec") or {}
     errors = _validate_access(known, names_subject=user is None, is_local=call.resource.namespaced)
     if errors:
@@ -53,8 +53,8 @@ def _answer_access(server: Server, call: RequestContext, asked: Json, *, user: U
     }
 
 
-def _validate_access(asked: Json, *, names_subject: bool, is_local: bool) -> list[FieldError]:
-    spec, metadata = asked.get("spec") or {}, asked.get("metadata") or {}
+def _validate_access(review: Json, *, names_subject: bool, is_local: bool) -> list[FieldError]:
+    spec, metadata = review.get("spec") or {}, review.get("metadata") or {}
     resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     errors: list[FieldError] = []
     if resource is not None and other is not None:
@@ -114,8 +114,8 @@ def _build_attributes(spec: Json, user: User) -> Attributes:
     )
 
 
-def review_own_rules(server: Server, call: RequestContext, asked: Json) -> Json:
-    namespace = (asked.get("spec") or {}).get("namespace", "")
+def review_own_rules(server: Server, call: RequestContext, review: Json) -> Json:
+    namespace = (review.get("spec") or {}).get("namespace", "")
     if not namespace:
         raise status_errors.bad_request("no namespace on request")
     assert isinstance(server.authorizer, RbacAuthorizer), "a rules review needs an authorizer that can list rules"

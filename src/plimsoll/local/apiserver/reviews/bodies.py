@@ -31,22 +31,22 @@ def decode_review(body: Json, *, api_version: str, kind: str) -> Json:
     return held
 
 
-def set_namespace(asked: Json, namespace: str) -> Json:
+def set_namespace(review: Json, namespace: str) -> Json:
     """The object in the namespace of the request, which it may name or leave out."""
-    metadata = dict(asked.get("metadata") or {})
+    metadata = dict(review.get("metadata") or {})
     given = metadata.pop("namespace", "")
     if given and namespace and given != namespace:
         raise status_errors.bad_request(_OTHER_NAMESPACE)
-    return {**asked, "metadata": {**metadata, **({"namespace": namespace} if namespace else {})}}
+    return {**review, "metadata": {**metadata, **({"namespace": namespace} if namespace else {})}}
 
 
-def set_managed_fields(asked: Json, call: RequestContext, *, now: datetime, subresource: str = "") -> Json:
+def set_managed_fields(review: Json, call: RequestContext, *, now: datetime, subresource: str = "") -> Json:
     """With the managedFields of a create, as the answers to most reviews show them."""
-    api_version, kind = asked["apiVersion"], asked["kind"]
+    api_version, kind = review["apiVersion"], review["kind"]
     schema = TypeSchema.from_builtin(api_version, kind)
     assert schema is not None, f"{kind} has no schema"
     managed = FieldManager({api_version: schema}, api_version=api_version, kind=kind, subresource=subresource)
-    return managed.update(None, asked, manager=call.field_manager, now=now)
+    return managed.update(None, review, manager=call.field_manager, now=now)
 
 
 def build_response_head(known: Json, call: RequestContext) -> Json:

@@ -24,8 +24,8 @@ Json = dict[str, Any]
 def review(server: Server, call: RequestContext, body: Json) -> Json:
     """The answer to a review of the call's kind."""
     kind = call.resource.kind
-    asked = decode_review(body, api_version=call.resource.api_version, kind=kind)
-    return _REVIEWS[kind](server, call, set_namespace(asked, call.namespace))
+    decoded = decode_review(body, api_version=call.resource.api_version, kind=kind)
+    return _REVIEWS[kind](server, call, set_namespace(decoded, call.namespace))
 
 
 _REVIEWS: Final[dict[str, Callable[[Server, RequestContext, Json], Json]]] = {

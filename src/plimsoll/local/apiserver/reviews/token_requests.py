@@ -30,8 +30,8 @@ _BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 def create_token(server: Server, call: RequestContext, body: Json) -> Json:
     """A token for the ServiceAccount of the call, by a TokenRequest."""
-    asked = decode_review(body, api_version=f"{GROUP}/v1", kind="TokenRequest")
-    metadata = asked.get("metadata") or {}
+    review = decode_review(body, api_version=f"{GROUP}/v1", kind="TokenRequest")
+    metadata = review.get("metadata") or {}
     for field, expected, what in (("name", call.name, "name"), ("namespace", call.namespace, "namespace")):
         if metadata.get(field) and metadata[field] != expected:
             detail = f"must match the service account {what} if specified"
@@ -40,8 +40,8 @@ def create_token(server: Server, call: RequestContext, body: Json) -> Json:
     if account is None:
         raise status_errors.not_found(call.name, group="", resource="serviceaccounts")
     now = server.clock.now()
-    spec = {"expirationSeconds": DEFAULT_EXPIRATION_S, **(asked.get("spec") or {})}
-    known = set_managed_fields({**asked, "spec": spec}, call, now=now, subresource="token")
+    spec = {"expirationSeconds": DEFAULT_EXPIRATION_S, **(review.get("spec") or {})}
+    known = set_managed_fields({**review, "spec": spec}, call, now=now, subresource="token")
     lifetime_s = _read_lifetime_s(spec)
     audiences = list(spec.get("audiences") or API_AUDIENCES)
     token = server.tokens.issue(

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def review_token(server: Server, call: RequestContext, asked: Json) -> Json:
-    spec = asked.get("spec") or {}
+def review_token(server: Server, call: RequestContext, review: Json) -> Json:
+    spec = review.get("spec") or {}
     token, audiences = spec.get("token", ""), spec.get("audiences") or ()
     if not token:
         raise status_errors.bad_request("token is required for TokenReview in authentication")
@@ -28,10 +28,10 @@ def review_token(server: Server, call: RequestContext, asked: Json) -> Json:
         status = {"authenticated": True, "user": build_user_info(found.user), "audiences": list(found.audiences)}
     else:
         status = {"user": {}, "error": found.message}
-    known = set_managed_fields(asked, call, now=server.clock.now())
+    known = set_managed_fields(review, call, now=server.clock.now())
     return {**build_response_head(known, call), "spec": spec, "status": status}
 
 
-def review_own_identity(server: Server, call: RequestContext, _asked: Json) -> Json:
+def review_own_identity(server: Server, call: RequestContext, _review: Json) -> Json:
     beginning = build_response_head({"metadata": {"creationTimestamp": format_time(server.clock.now())}}, call)
     return {**beginning, "status": {"userInfo": build_user_info(call.user)}}

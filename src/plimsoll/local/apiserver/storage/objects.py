@@ -41,12 +41,12 @@ class Key(NamedTuple):
 class Traits:
     """What is known about all objects of one resource."""
 
-    __slots__ = ("fields_are_asked_for", "fields_of", "resource")
+    __slots__ = ("fields_are_selected", "fields_of", "resource")
 
     def __init__(self, resource: str) -> None:
         self.resource = resource
         self.fields_of: FieldsOf = _select_no_fields
-        self.fields_are_asked_for = False
+        self.fields_are_selected = False
         """Most resources are never selected by a field. Once one is, fields are taken from what is written at once."""
 
 
@@ -94,7 +94,7 @@ class Stored(msgspec.Struct, gc=False, eq=False):
     def fields(self) -> Mapping[str, str]:
         """What field selectors compare, by the function that `Store.select_fields` was given for the resource."""
         if self._fields is None:
-            self.traits.fields_are_asked_for = True
+            self.traits.fields_are_selected = True
             self._fields = self.traits.fields_of(self.decode_body())
         return self._fields
 
@@ -127,7 +127,7 @@ def build_stored(traits: Traits, key: Key, *, body: JsonObject, revision: int) -
     if len(data) > LARGEST_OBJECT_BYTES:
         raise TooLarge
     labels = dict(body["metadata"].get("labels") or ())
-    fields = traits.fields_of(body) if traits.fields_are_asked_for else None
+    fields = traits.fields_of(body) if traits.fields_are_selected else None
     return Stored(traits, key.namespace, key.name, revision, data, labels, fields)
 
 

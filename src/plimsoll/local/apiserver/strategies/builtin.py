@@ -142,8 +142,8 @@ class BuiltinStrategy:
     def allocate(self, obj: Json, old: Json | None, store: Store) -> Json:
         return service_allocation.allocate(obj, old, store) if self._is_service else obj
 
-    def reallocate(self, obj: Json, old: Json | None, store: Store, *, asked: Json) -> Json:
-        return service_allocation.allocate({**obj, "spec": asked["spec"]}, old, store) if self._is_service else obj
+    def reallocate(self, obj: Json, old: Json | None, store: Store, *, requested: Json) -> Json:
+        return service_allocation.allocate({**obj, "spec": requested["spec"]}, old, store) if self._is_service else obj
 
     def validate_create(self, obj: Json) -> ValidationResult:
         judged = self._validate(obj) if self._siblings is None else self._siblings.validate(obj, self._validate)

@@ -99,7 +99,7 @@ class CustomStrategy:
     def allocate(self, obj: Json, old: Json | None, store: Store) -> Json:  # noqa: ARG002 - nothing is taken from a stock
         return obj
 
-    def reallocate(self, obj: Json, old: Json | None, store: Store, *, asked: Json) -> Json:  # noqa: ARG002 - as above
+    def reallocate(self, obj: Json, old: Json | None, store: Store, *, requested: Json) -> Json:  # noqa: ARG002 - as above
         return obj
 
     def validate_create(self, obj: Json) -> ValidationResult:

@@ -67,10 +67,10 @@ class Strategy(Protocol):
         """What is taken from a common stock: a service's addresses and ports."""
         ...
 
-    def reallocate(self, obj: Json, old: Json | None, store: Store, *, asked: Json) -> Json:
+    def reallocate(self, obj: Json, old: Json | None, store: Store, *, requested: Json) -> Json:
         """`allocate` at the instant of writing, when others may have taken what `obj` was given meanwhile.
 
-        `asked` is the object as it went into `allocate`. Nothing else of `obj` changes.
+        `requested` is the object as it went into `allocate`. Nothing else of `obj` changes.
         """
         ...
 

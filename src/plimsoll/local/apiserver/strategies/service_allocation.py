@@ -143,24 +143,24 @@ def _get_identity(port: Json) -> tuple[Any, Any]:
 def _check_ports(obj: Json, ports: list[Json], *, taken: set[int], is_new: bool) -> None:
     holders: dict[int, Any] = {}
     for index, port in enumerate(ports):
-        asked = port.get("nodePort")
-        if not asked:
+        requested = port.get("nodePort")
+        if not requested:
             continue
-        if asked not in NODE_PORTS:
+        if requested not in NODE_PORTS:
             problem = "provided port is not in the valid range. "
             problem += f"The range of valid ports is {NODE_PORTS[0]}-{NODE_PORTS[-1]}"
-        elif asked in taken or (is_new and holders.setdefault(asked, port.get("port")) != port.get("port")):
+        elif requested in taken or (is_new and holders.setdefault(requested, port.get("port")) != port.get("port")):
             problem = "provided port is already allocated"
         else:
             continue
-        raise _invalid(obj, fields.invalid(f"spec.ports[{index}].nodePort", asked, problem))
+        raise _invalid(obj, fields.invalid(f"spec.ports[{index}].nodePort", requested, problem))
 
 
 def _give_ports(ports: list[Json], *, used: set[int], is_new: bool) -> None:
     """In a new service one port number is one node port whatever the protocol, as for DNS over TCP and UDP."""
-    asked = {port["nodePort"]: port.get("port") for port in reversed(ports) if port.get("nodePort")}
-    shared = {number: node_port for node_port, number in asked.items()} if is_new else {}
-    free = (node_port for node_port in NODE_PORTS if node_port not in used and node_port not in asked)
+    requested = {port["nodePort"]: port.get("port") for port in reversed(ports) if port.get("nodePort")}
+    shared = {number: node_port for node_port, number in requested.items()} if is_new else {}
+    free = (node_port for node_port in NODE_PORTS if node_port not in used and node_port not in requested)
     for port in ports:
         if port.get("nodePort"):
             continue

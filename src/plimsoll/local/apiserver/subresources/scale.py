@@ -51,10 +51,10 @@ async def patch_scale(server: Server, call: RequestContext, patch: Callable[[Jso
     """Let `patch` make the new Scale from the current one (again, after a concurrent write); returns the new Scale."""
 
     def apply_patch(scale: Json) -> Json:
-        asked = _write(decode_body(call, patch(_write(scale)), api_version=_VERSION, kind=_KIND))
+        new_scale = _write(decode_body(call, patch(_write(scale)), api_version=_VERSION, kind=_KIND))
         now = server.clock.now()
         return _get_field_manager().update(
-            _write(scale, with_managers=True), asked, manager=call.field_manager, now=now
+            _write(scale, with_managers=True), new_scale, manager=call.field_manager, now=now
         )
 
     return await _change(server, call, apply_patch)
@@ -71,8 +71,8 @@ async def apply_scale(server: Server, call: RequestContext, applied: Any, *, for
             details = {"causes": list(result.causes)} if result.causes else None
             raise status_errors.failure(result.code, result.reason, result.message, details=details)
         managers = result.value["metadata"].get("managedFields") or []
-        asked = _write(decode_body(call, result.value, api_version=_VERSION, kind=_KIND))
-        return {**asked, "metadata": {**asked["metadata"], "managedFields": managers}}
+        new_scale = _write(decode_body(call, result.value, api_version=_VERSION, kind=_KIND))
+        return {**new_scale, "metadata": {**new_scale["metadata"], "managedFields": managers}}
 
     return await _change(server, call, merge)
 

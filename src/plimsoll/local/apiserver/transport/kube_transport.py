@@ -24,7 +24,7 @@ class EmbeddedTransport:
     """Carries the calls of one client, with its token, to an application in the same process."""
 
     def __init__(self, application: Handler, *, token: str = "") -> None:
-        self._door = InProcessTransport(application)
+        self._inner = InProcessTransport(application)
         self._identity = {"authorization": f"Bearer {token}"} if token else {}
         self._calls = InFlightCalls()
         self._is_closed = False
@@ -51,7 +51,7 @@ class EmbeddedTransport:
             raise TimedOut(f"{call.method} {call.path}: no answer within {call.timeout_s:g} s") from None
 
     async def _send(self, call: Call, request: Request) -> Response:
-        response = await self._door.handle(request)
+        response = await self._inner.handle(request)
         if isinstance(response.body, bytes):
             return Response(response.status, _join_headers(response), response.body)
         return await _stream(response, call)
@@ -59,7 +59,7 @@ class EmbeddedTransport:
     async def aclose(self) -> None:
         self._is_closed = True
         self._calls.end_all()
-        await self._door.aclose()
+        await self._inner.aclose()
 
 
 async def _stream(response: ServerResponse, call: Call) -> Response:

@@ -32,8 +32,8 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 # Descriptors that are not for connections: the store, the journal, whatever the rest of the process has open.
 _RESERVED_DESCRIPTORS: Final = 128
 _OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_BREATH_S: Final = 0.05
-_GOODBYE_S: Final = 1.0
+_RETRY_S: Final = 0.05
+_CLOSE_S: Final = 1.0
 
 
 def raise_descriptor_limit() -> None:
@@ -109,7 +109,7 @@ class Listener:
                 if error.errno in _OUT_OF_DESCRIPTORS:
                     log.warning("connections.out_of_descriptors", connections=self.connections)
                     self._waiting.disconnect_one()
-                await asyncio.sleep(_BREATH_S)
+                await asyncio.sleep(_RETRY_S)
                 continue
             if self.connections >= self._most and not self._waiting.disconnect_one():
                 log.warning("connections.refused", connections=self.connections)
@@ -137,7 +137,7 @@ class Listener:
                 accepted,
                 ssl=self._tls,
                 ssl_handshake_timeout=self._limits.handshake_s,
-                ssl_shutdown_timeout=_GOODBYE_S,
+                ssl_shutdown_timeout=_CLOSE_S,
             )
         except OSError:  # what clients of another certificate, another protocol or little patience leave behind
             accepted.close()
@@ -158,7 +158,7 @@ class Listener:
                 while tasks := tuple(self._state.tasks):
                     await asyncio.wait(tasks)
             if left := self._list_connections():
-                await asyncio.wait([connection.lost for connection in left], timeout=_GOODBYE_S)
+                await asyncio.wait([connection.lost for connection in left], timeout=_CLOSE_S)
         except TimeoutError:
             log.warning("requests.cut_off", requests=len(self._state.tasks))
         finally:
@@ -169,11 +169,11 @@ class Listener:
         if left := self._list_connections():
             for connection in left:
                 connection.abort()
-            await asyncio.wait([connection.lost for connection in left], timeout=_GOODBYE_S)
+            await asyncio.wait([connection.lost for connection in left], timeout=_CLOSE_S)
         if tasks := tuple(self._state.tasks):
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks, timeout=_GOODBYE_S)
+            await asyncio.wait(tasks, timeout=_CLOSE_S)
 
     def _list_connections(self) -> list[Connection]:
         return [connection for connection in self._state.connections if isinstance(connection, Connection)]

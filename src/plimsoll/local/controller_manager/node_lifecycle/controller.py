@@ -95,7 +95,7 @@ class NodeLifecycleController:
         self._resource = component.client.calls.get_resource(Node)
         self._pod_resource = component.client.calls.get_resource(Pod)
         self._reports: dict[str, _Report] = {}
-        self._amnesty_s = -inf
+        self._outage_ended_s = -inf
         self._timed: set[str] = set()
         index_pods_by_node(self._pods)
         self.controller: Controller[str] = Controller(
@@ -138,7 +138,7 @@ class NodeLifecycleController:
 
     def _compute_silent_s(self, node: Node) -> float:
         heard_s = self._liveness.get_last_heartbeat_s(node.metadata.name)
-        known_s = max(self._get_last_report(node).at_s, self._amnesty_s)
+        known_s = max(self._get_last_report(node).at_s, self._outage_ended_s)
         return compute_silent_from_s(node, known_s if heard_s is None else max(heard_s, known_s), self._patience)
 
     async def _read_node(self, node: Node) -> Node:
@@ -255,7 +255,7 @@ class NodeLifecycleController:
     def _reset_grace_periods(self, *, was_disrupted: bool) -> None:
         """If no node reported, the control plane was cut off, not the nodes: all get a full grace period again."""
         if was_disrupted and not self._zones.is_all_disrupted:
-            self._amnesty_s = self._clock.monotonic_s()
+            self._outage_ended_s = self._clock.monotonic_s()
 
     def _handle_change(self, change: Change[Node]) -> Iterable[str]:
         name = change.key.name

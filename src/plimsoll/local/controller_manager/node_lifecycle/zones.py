@@ -133,8 +133,8 @@ class Zones:
                 zone.next_evictions.clear()
                 zone.last_s = None
                 has_changed = True
-        inhabited = [zone for zone in self._zones.values() if zone.ready or zone.not_ready]
-        self._is_all_disrupted = bool(inhabited) and all(zone.state is ZoneState.FULL for zone in inhabited)
+        with_nodes = [zone for zone in self._zones.values() if zone.ready or zone.not_ready]
+        self._is_all_disrupted = bool(with_nodes) and all(zone.state is ZoneState.FULL for zone in with_nodes)
         return has_changed
 
     def _get_rate(self, zone: _Zone) -> float:

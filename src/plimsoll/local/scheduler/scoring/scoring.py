@@ -28,7 +28,7 @@ BEST: Final = 100
 _TAINTS_WEIGHT: Final = 3
 _AFFINITY_WEIGHT: Final = 2
 # What a pod that asks for nothing is taken to use, so that such pods do not all go to one node.
-_UNASKED: Final = {CPU: 100, MEMORY: 200 * 1024 * 1024}
+_DEFAULT_REQUESTS: Final = {CPU: 100, MEMORY: 200 * 1024 * 1024}
 
 
 class NodeLoad(NamedTuple):
@@ -65,7 +65,8 @@ class NodeLoads:
         if known is None or known.place is not place:
             pods = place.pods.values()
             used = {
-                name: sum([placed.demand[name] or unasked for placed in pods]) for name, unasked in _UNASKED.items()
+                name: sum([placed.demand[name] or default for placed in pods])
+                for name, default in _DEFAULT_REQUESTS.items()
             }
             pods_by_labels = Counter([placed.labels_key for placed in pods if not placed.leaving])
             known = self.known[place.name] = NodeLoad(place, used, pods_by_labels, {})
@@ -88,8 +89,8 @@ class NodeScores:
         )
         self._preferred = _list_preferred_terms(pod)
         self._reachable = sum(weight for weight, _ in self._preferred)
-        self._asked = {name: self._demand[name] for name in _UNASKED}
-        self._taken = {name: self._demand[name] or unasked for name, unasked in _UNASKED.items()}
+        self._requested = {name: self._demand[name] for name in _DEFAULT_REQUESTS}
+        self._taken = {name: self._demand[name] or default for name, default in _DEFAULT_REQUESTS.items()}
 
     def compute_score(self, load: NodeLoad) -> int:
         place = load.place
@@ -112,23 +113,23 @@ class NodeScores:
 
     def _score_balance(self, place: NodeState) -> int:
         """How evenly cpu and memory would be used; the same everywhere for a pod that asks for neither."""
-        if not any(self._asked.values()):
+        if not any(self._requested.values()):
             return 0
         parts = []
-        for name, asked in self._asked.items():
+        for name, requested in self._requested.items():
             offered = place.allocatable[name]
             if offered > 0:
-                parts.append(min((place.used[name] + asked) * BEST // offered, BEST))
+                parts.append(min((place.used[name] + requested) * BEST // offered, BEST))
         return BEST - abs(parts[0] - parts[-1]) // 2 if parts else 0
 
     def _score_taints(self, place: NodeState) -> int:
         if not place.node.spec.taints:
             return BEST
-        disliked = sum(
+        untolerated = sum(
             taint.effect == "PreferNoSchedule" and not self._tolerations.accept(taint)
             for taint in place.node.spec.taints
         )
-        return BEST // (1 + disliked)
+        return BEST // (1 + untolerated)
 
     def _score_affinity(self, place: NodeState) -> int:
         if not self._reachable:

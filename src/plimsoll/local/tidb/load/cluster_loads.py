@@ -111,13 +111,13 @@ class ClusterLoads:
 def _spread_work(instances: Sequence[TidbInstance], work_cores: float, heat: HotLoad) -> dict[tuple[str, str], float]:
     base = [instance for instance in instances if instance.is_base]
     groups = [instance for instance in instances if not instance.is_base]
-    asked = spread_work(
+    spread = spread_work(
         work_cores,
         base=[instance.cpu_cores for instance in base],
         groups=[group.cpu_cores for group in groups],
         heat=heat,
     )
-    together = zip((*base, *groups), asked, strict=True)
+    together = zip((*base, *groups), spread, strict=True)
     return {(instance.namespace, instance.pod): min(cores, instance.cpu_cores) for instance, cores in together}
 
 

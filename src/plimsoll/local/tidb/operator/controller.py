@@ -151,8 +151,8 @@ class TidbOperator:
         return True
 
     async def _take_offline(self, cluster: TidbCluster, base: Key, store_id: int) -> None:
-        asked = PdRequest(method="DELETE", target=f"/pd/api/v1/store/{store_id}")
-        answer = await self._pds.answer(base, asked)
+        removal = PdRequest(method="DELETE", target=f"/pd/api/v1/store/{store_id}")
+        answer = await self._pds.answer(base, removal)
         if answer is None or answer.status >= 400:
             problem = "PD does not answer" if answer is None else answer.body.decode(errors="replace")
             subject = build_event_subject(self._resource, cluster.metadata)

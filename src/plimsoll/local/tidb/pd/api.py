@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _API: Final = "/pd/api/v1"
 _EVICT: Final = "evict-leader-scheduler"
-_STANDING: Final = ("balance-region-scheduler", "balance-leader-scheduler", "balance-hot-region-scheduler")
+_DEFAULT_SCHEDULERS: Final = ("balance-region-scheduler", "balance-leader-scheduler", "balance-hot-region-scheduler")
 _NOT_BOOTSTRAPPED: Final = "[PD:cluster:ErrNotBootstrapped]TiKV cluster not bootstrapped, please start TiKV first"
 _LONGEST_PATTERN: Final = 1000
 
@@ -59,27 +59,27 @@ class PdContext(Value):
 def answer_request(state: PdState, request: PdRequest, context: PdContext) -> PdResponse:
     """To any request."""
     path, _, query = request.target.partition("?")
-    asked = _Asked(
+    call = _PdCall(
         method=request.method,
         parts=tuple(unquote(part) for part in path.removeprefix(_API).strip("/").split("/")),
         query=parse_qs(query, keep_blank_values=True),
         body=request.body,
     )
     if path == "/v3/kv/range":
-        return _build_json_response(state, _build_key_range(asked, context))
+        return _build_json_response(state, _build_key_range(call, context))
     if not path.startswith(f"{_API}/"):
         return _build_text_response(state, HTTPStatus.NOT_FOUND, "404 page not found")
-    if asked.parts[0] in _NEED_STORES and not state.is_bootstrapped:
+    if call.parts[0] in _NEED_STORES and not state.is_bootstrapped:
         return _build_text_response(state, HTTPStatus.INTERNAL_SERVER_ERROR, _NOT_BOOTSTRAPPED)
-    handler = _HANDLERS.get((request.method, asked.parts[0]))
+    handler = _HANDLERS.get((request.method, call.parts[0]))
     return (
         _build_text_response(state, HTTPStatus.NOT_FOUND, "404 page not found")
         if handler is None
-        else handler(state, asked, context)
+        else handler(state, call, context)
     )
 
 
-class _Asked(Value):
+class _PdCall(Value):
     method: str
     parts: tuple[str, ...]
     query: dict[str, list[str]]
@@ -92,10 +92,10 @@ class _Asked(Value):
 # ---- stores
 
 
-def _answer_stores(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
-    if asked.parts[1:] == ("progress",):
-        return _answer_progress(state, asked)
-    wanted = asked.query.get("state") or ["0", "1"]
+def _answer_stores(state: PdState, call: _PdCall, context: PdContext) -> PdResponse:
+    if call.parts[1:] == ("progress",):
+        return _answer_progress(state, call)
+    wanted = call.query.get("state") or ["0", "1"]
     found = [store_state for store_state in state.stores if str(store_state.state) in wanted]
     return _build_json_response(state, _list_stores(state, found, context))
 
@@ -109,8 +109,8 @@ def _list_stores(state: PdState, stores: Sequence[StoreState], context: PdContex
     return {"count": len(bodies), "stores": bodies}
 
 
-def _answer_progress(state: PdState, asked: _Asked) -> PdResponse:
-    wanted = asked.get_first("id")
+def _answer_progress(state: PdState, call: _PdCall) -> PdResponse:
+    wanted = call.get_first("id")
     leaving = [
         store_state
         for store_state in state.stores
@@ -123,21 +123,21 @@ def _answer_progress(state: PdState, asked: _Asked) -> PdResponse:
     return _build_json_response(state, {**progress, "current_speed": 0, "left_seconds": 0})
 
 
-def _store(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
-    number = asked.parts[1] if len(asked.parts) > 1 else ""
+def _store(state: PdState, call: _PdCall, context: PdContext) -> PdResponse:
+    number = call.parts[1] if len(call.parts) > 1 else ""
     store = state.store(int(number)) if number.isascii() and number.isdecimal() and len(number) < 19 else None
     if store is None:
         status = HTTPStatus.NOT_FOUND if number.isdecimal() else HTTPStatus.BAD_REQUEST
         return _build_text_response(state, status, f"store {number} not found")
-    match asked.method, asked.parts[2:]:
+    match call.method, call.parts[2:]:
         case "GET", ():
             return _build_json_response(state, _list_stores(state, [store], context)["stores"][0])
         case "DELETE", ():
             return _take_offline(state, store, context)
         case "POST", ("state",):
-            return _put_into(state, store, asked.get_first("state"), context)
+            return _put_into(state, store, call.get_first("state"), context)
         case "POST", ("label",):
-            return _relabel(state, store, asked)
+            return _relabel(state, store, call)
     return _build_text_response(state, HTTPStatus.NOT_FOUND, "404 page not found")
 
 
@@ -165,18 +165,18 @@ def _put_into(state: PdState, store: StoreState, wanted: str, context: PdContext
     return _build_json_response(state.with_store(replace(store, state=UP)), "The store's state is updated.")
 
 
-def _relabel(state: PdState, store: StoreState, asked: _Asked) -> PdResponse:
-    labels = _decode(asked.body)
+def _relabel(state: PdState, store: StoreState, call: _PdCall) -> PdResponse:
+    labels = _decode(call.body)
     if not isinstance(labels, dict) or not all(isinstance(label, str) for label in labels.values()):
         return _build_text_response(state, HTTPStatus.BAD_REQUEST, "labels are a map of text")
     changed = replace(store, labels={**store.labels, **labels})
     return _build_json_response(state.with_store(changed), "The store's label is updated.")
 
 
-def _answer_labels(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
+def _answer_labels(state: PdState, call: _PdCall, context: PdContext) -> PdResponse:
     """Both parameters are patterns that may match anywhere, in any case."""
-    patterns = asked.get_first("name"), asked.get_first("value")
-    if asked.parts[1:] != ("stores",) or any(len(pattern) > _LONGEST_PATTERN for pattern in patterns):
+    patterns = call.get_first("name"), call.get_first("value")
+    if call.parts[1:] != ("stores",) or any(len(pattern) > _LONGEST_PATTERN for pattern in patterns):
         return _build_text_response(state, HTTPStatus.NOT_FOUND, "404 page not found")
     try:
         name, value = (re2.compile(f"(?i){pattern}") for pattern in patterns)
@@ -194,7 +194,7 @@ def _answer_labels(state: PdState, asked: _Asked, context: PdContext) -> PdRespo
 # ---- configuration, schedulers
 
 
-def _answer_config(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
+def _answer_config(state: PdState, call: _PdCall, context: PdContext) -> PdResponse:
     replication = {
         "max-replicas": state.max_replicas,
         "location-labels": "",
@@ -202,7 +202,7 @@ def _answer_config(state: PdState, asked: _Asked, context: PdContext) -> PdRespo
         "strictly-match-label": "false",
         "isolation-level": "",
     }
-    match asked.parts[1:]:
+    match call.parts[1:]:
         case ():
             server = {"metric-storage": context.metric_storage}
             return _build_json_response(state, {"replication": replication, "pd-server": server})
@@ -213,10 +213,10 @@ def _answer_config(state: PdState, asked: _Asked, context: PdContext) -> PdRespo
     return _build_text_response(state, HTTPStatus.NOT_FOUND, "404 page not found")
 
 
-def _answer_schedulers(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
-    if asked.method == "GET":
-        return _build_json_response(state, [*_STANDING, *([_EVICT] if state.evicting else [])])
-    wanted = _decode(asked.body)
+def _answer_schedulers(state: PdState, call: _PdCall, _context: PdContext) -> PdResponse:
+    if call.method == "GET":
+        return _build_json_response(state, [*_DEFAULT_SCHEDULERS, *([_EVICT] if state.evicting else [])])
+    wanted = _decode(call.body)
     store_id = wanted.get("store_id") if isinstance(wanted, dict) else None
     if not isinstance(wanted, dict) or wanted.get("name") != _EVICT or state.store(_parse_int(store_id)) is None:
         return _build_text_response(state, HTTPStatus.BAD_REQUEST, "unknown scheduler or store")
@@ -224,8 +224,8 @@ def _answer_schedulers(state: PdState, asked: _Asked, _context: PdContext) -> Pd
     return _build_json_response(replace(state, evicting=evicting), "The scheduler is created.")
 
 
-def _answer_scheduler_removal(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
-    name = asked.parts[1] if len(asked.parts) > 1 else ""
+def _answer_scheduler_removal(state: PdState, call: _PdCall, _context: PdContext) -> PdResponse:
+    name = call.parts[1] if len(call.parts) > 1 else ""
     if name == _EVICT and state.evicting:
         return _build_json_response(replace(state, evicting=()), "The scheduler is removed.")
     number = name.removeprefix(f"{_EVICT}-")
@@ -235,8 +235,8 @@ def _answer_scheduler_removal(state: PdState, asked: _Asked, _context: PdContext
     return _build_json_response(replace(state, evicting=left), "The scheduler is removed.")
 
 
-def _answer_scheduler_config(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
-    if asked.parts[1:] != (_EVICT, "list") or not state.evicting:
+def _answer_scheduler_config(state: PdState, call: _PdCall, _context: PdContext) -> PdResponse:
+    if call.parts[1:] != (_EVICT, "list") or not state.evicting:
         return _build_text_response(state, HTTPStatus.NOT_FOUND, "scheduler not found")
     everything = [{"start-key": "", "end-key": ""}]
     return _build_json_response(state, {"store-id-ranges": {str(store_id): everything for store_id in state.evicting}})
@@ -245,8 +245,8 @@ def _answer_scheduler_config(state: PdState, asked: _Asked, _context: PdContext)
 # ---- regions, health, etcd
 
 
-def _answer_regions(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
-    match asked.parts[1:]:
+def _answer_regions(state: PdState, call: _PdCall, context: PdContext) -> PdResponse:
+    match call.parts[1:]:
         case ("count",):
             count = state.regions
         case ("store", number) if number.isdecimal():
@@ -271,18 +271,18 @@ def _answer_regions(state: PdState, asked: _Asked, context: PdContext) -> PdResp
     return _build_json_response(state, {"count": count, "regions": None})
 
 
-def _answer_health(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
+def _answer_health(state: PdState, call: _PdCall, _context: PdContext) -> PdResponse:
     member = {"name": "pd-0", "member_id": 1, "client_urls": []}
-    if asked.parts[0] == "leader":
+    if call.parts[0] == "leader":
         return _build_json_response(state, member)
-    if asked.parts[0] == "members":
+    if call.parts[0] == "members":
         return _build_json_response(state, {"members": [member], "leader": member})
     return _build_json_response(state, [{**member, "health": True}])
 
 
-def _build_key_range(asked: _Asked, context: PdContext) -> dict[str, Any]:
+def _build_key_range(call: _PdCall, context: PdContext) -> dict[str, Any]:
     """As etcd's gateway says it: numbers are text, and what is empty is left out."""
-    wanted = _decode(asked.body)
+    wanted = _decode(call.body)
     wanted = wanted if isinstance(wanted, dict) else {}
     first = _from_base64(wanted.get("key"))
     after = _from_base64(wanted.get("range_end")) or first + b"\0"
@@ -331,7 +331,7 @@ def _build_text_response(state: PdState, status: HTTPStatus, text: str) -> PdRes
     return PdResponse(status=status, body=msgspec.json.encode(text), state=state)
 
 
-_HANDLERS: Final[dict[tuple[str, str], Callable[[PdState, _Asked, PdContext], PdResponse]]] = {
+_HANDLERS: Final[dict[tuple[str, str], Callable[[PdState, _PdCall, PdContext], PdResponse]]] = {
     ("GET", "stores"): _answer_stores,
     ("GET", "store"): _store,
     ("DELETE", "store"): _store,

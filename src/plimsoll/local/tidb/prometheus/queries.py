@@ -54,14 +54,14 @@ def answer_query(series: SeriesStore, *, query: str, body: bytes, now_s: float) 
     if len(body) > _MOST_BYTES or len(query) > _MOST_BYTES:
         return _refuse("too long")
     fields = parse_qs(query) | parse_qs(body.decode(errors="replace"))
-    asked = (fields.get("query") or [""])[0].strip()
+    expression = (fields.get("query") or [""])[0].strip()
     try:
         at_s = float((fields.get("time") or [str(now_s)])[0])
     except ValueError:
         return _refuse(f"invalid parameter 'time': cannot parse {fields['time'][0]!r}")
-    found = _find(series, asked, at_s) if len(asked) <= _LONGEST_QUERY else None
+    found = _find(series, expression, at_s) if len(expression) <= _LONGEST_QUERY else None
     if found is None:
-        return _refuse(f"not among the queries that the simulated Prometheus knows: {asked[:200]!r}")
+        return _refuse(f"not among the queries that the simulated Prometheus knows: {expression[:200]!r}")
     result = [{"metric": labels, "value": [at_s, _format_value(value)]} for labels, value in found]
     data = {"resultType": "vector", "result": result}
     return HTTPStatus.OK, msgspec.json.encode({"status": "success", "data": data})

@@ -162,12 +162,12 @@ class _CompatiblePods:
     """Whether nap-taints lets new groups have taints."""
 
     @property
-    def asks_for_gpus(self) -> bool:
+    def requests_gpus(self) -> bool:
         return any(is_gpu(name) for name in self.pod_groups[0].requirements.extended)
 
     def choose_accelerator_taints(self, kind: MachineType) -> TaintSet:
         """None for pods that request no accelerator: they use such machines only if no other would take them."""
-        if not self.has_taints or not self.asks_for_gpus:
+        if not self.has_taints or not self.requests_gpus:
             return ()
         return choose_accelerator_taints(
             kind.capacity,
@@ -305,7 +305,7 @@ def _to_tuple(selector: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 def _reserve_gpu_types(candidates: Sequence[_Candidate], compatible: _CompatiblePods) -> None:
     """Keep types with accelerators for pods that request accelerators or fit no other type."""
-    if compatible.asks_for_gpus:
+    if compatible.requests_gpus:
         return
     with_gpus = [candidate for candidate in candidates if count_gpus(candidate.kind.capacity) > 0]
     others = [candidate for candidate in candidates if count_gpus(candidate.kind.capacity) == 0]

@@ -216,11 +216,11 @@ class _ClassBuilder:
         volumes: list[tuple[Any, ...]] = []
         class_of = np.empty(len(self._pending), dtype=np.int64)
         for index, (pending, form) in enumerate(zip(self._pending, forms, strict=True)):
-            asked = self._get_volume_key(pending.pod)
-            number = found.setdefault(self._build_key(pending.pod, form, asked), len(members))
+            volume_key = self._get_volume_key(pending.pod)
+            number = found.setdefault(self._build_key(pending.pod, form, volume_key), len(members))
             if number == len(members):
                 members.append([])
-                volumes.append(asked)
+                volumes.append(volume_key)
             members[number].append(index)
             class_of[index] = number
         classes = tuple(

@@ -187,10 +187,10 @@ def _build_key(pod: Pod, written: bytes, *, number: int) -> SchedulingKey:
     tolerations = build_tolerations_key(spec.tolerations)
     spread = tuple(_spread_key(constraint) for constraint in hard)
     affinity_key, anti_affinity_key = _build_terms_key(wanted), _build_terms_key(unwanted)
-    asked = (frozenset(demand.items()), nodes, tolerations, spread, affinity_key, anti_affinity_key, ports)
+    decisive = (frozenset(demand.items()), nodes, tolerations, spread, affinity_key, anti_affinity_key, ports)
     return SchedulingKey(
         number=number,
-        identity=(*asked, *_build_other_fields_key(spec), unreadable),
+        identity=(*decisive, *_build_other_fields_key(spec), unreadable),
         demand=demand,
         ports=ports,
         node_name=spec.node_name,

@@ -112,22 +112,24 @@ def _build_unbound_key(claim: PersistentVolumeClaim) -> Key:
 
 def _find_claims_keyed_by_name(view: ClusterView, pending: Iterable[PendingPods]) -> set[ClaimKey]:
     """Claims that more than one pod uses or would use, and those a volume is reserved for."""
-    asked: set[ClaimKey] = set()
+    claims_of_pods: set[ClaimKey] = set()
     named: set[ClaimKey] = set()
     for pending_pods in pending:
         for key in list_pod_claims(pending_pods.pod):
-            if key in asked or pending_pods.count > 1:
+            if key in claims_of_pods or pending_pods.count > 1:
                 named.add(key)
-            asked.add(key)
-    if not asked:
+            claims_of_pods.add(key)
+    if not claims_of_pods:
         return named
     for place in view.nodes.values():
         for placed in place.pods.values():
             if placed.claims:
-                named.update((placed.namespace, name) for name in placed.claims if (placed.namespace, name) in asked)
+                named.update(
+                    (placed.namespace, name) for name in placed.claims if (placed.namespace, name) in claims_of_pods
+                )
     for volume in view.storage.volumes.values():
         reference = volume.spec.claim_ref
-        if reference is not None and (reference.namespace, reference.name) in asked:
+        if reference is not None and (reference.namespace, reference.name) in claims_of_pods:
             claim = view.storage.claims.get((reference.namespace, reference.name))
             if claim is not None and not is_bound(claim):
                 named.add((reference.namespace, reference.name))

@@ -43,13 +43,13 @@ def name_daemons(
 
 def _describe(name: str, there: int, daemons: Sequence[Pod]) -> str:
     """The message has no comma: Events count the parts between commas."""
-    asked = {_get_owner_name(pod): sum_demand((pod,))[name] for pod in daemons}
-    largest = sorted((owner for owner in asked if asked[owner]), key=lambda owner: (-asked[owner], owner))
+    requested = {_get_owner_name(pod): sum_demand((pod,))[name] for pod in daemons}
+    largest = sorted((owner for owner in requested if requested[owner]), key=lambda owner: (-requested[owner], owner))
     if len(largest) == 1:
         who = f"daemon set {largest[0]} takes"
     else:
         who = f"daemon sets {largest[0]} and {len(largest) - 1} more take"
-    taken, total = _format_amount(name, sum(asked.values())), _format_amount(name, there)
+    taken, total = _format_amount(name, sum(requested.values())), _format_amount(name, there)
     return f"{_INSUFFICIENT}{name}: {who} {taken} of {total} on each node"
 
 

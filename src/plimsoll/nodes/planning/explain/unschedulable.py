@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Flags
 
 
-ASKED: Final = 8
+MOST_EXPLAINED: Final = 8
 """The number of options, and of planned nodes, that are checked."""
 _WHOLE: Final = 1_000
 """Placements up to this number of pods are checked in full."""
@@ -57,7 +57,7 @@ def find_rejections_on_new_nodes(
 ) -> Iterator[tuple[int, tuple[Refusal, ...]]]:
     """(option, refusals) for one more empty node of each of the first options; no refusals if the pod fits."""
     filled = _Filled.from_placement(problem, placement)
-    for option in options[:ASKED]:
+    for option in options[:MOST_EXPLAINED]:
         yield option, filled.find_refusals(number, filled.build_empty_node(option))
 
 
@@ -66,7 +66,7 @@ def find_rejections_on_planned_nodes(
 ) -> Iterator[tuple[int, tuple[Refusal, ...]]]:
     """(option, refusals) for planned nodes that only other pods keep the pod off."""
     filled = _Filled.from_placement(problem, placement)
-    for option, place in filled.planned[:ASKED]:
+    for option, place in filled.planned[:MOST_EXPLAINED]:
         refusals = filled.find_refusals(number, place)
         if refusals and all(refusal.plugin in {INTER_POD_AFFINITY, TOPOLOGY_SPREAD} for refusal in refusals):
             yield option, refusals
@@ -219,11 +219,11 @@ def _explain_other_pods(problem: ScaleUpProblem, placement: Placement, number: i
         if nodes[option] < problem.options[option].max_size - problem.options[option].size
     ]
     groups: dict[tuple[str, str], list[str]] = {}
-    asked = (
+    rejected = (
         *find_rejections_on_new_nodes(problem, placement, number, growing),
         *find_rejections_on_planned_nodes(problem, placement, number),
     )
-    for option, refusals in asked:
+    for option, refusals in rejected:
         for refusal in refusals:
             groups.setdefault((refusal.code, ", ".join(refusal.messages)), []).append(_format_name(problem, option))
     return [_build_reason(code, message, names) for (code, message), names in groups.items()]

@@ -116,9 +116,9 @@ def reserve_gpu_nodes(allowed: Flags, options: Sequence[ScaleUpOption], pods: Se
     with_gpus = np.array([count_gpus(option.capacity) > 0 for option in options], dtype=np.bool_)
     if not with_gpus.any():
         return allowed
-    asks_none = np.array([not _requests_gpus(pod) for pod in pods], dtype=np.bool_)
+    without_gpus = np.array([not _requests_gpus(pod) for pod in pods], dtype=np.bool_)
     has_other = allowed[~with_gpus].any(axis=0)
-    return allowed & ~(with_gpus[:, None] & (asks_none & has_other)[None, :])
+    return allowed & ~(with_gpus[:, None] & (without_gpus & has_other)[None, :])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -142,8 +142,8 @@ def find_reserved_nodes(
     if not rows.any():
         return None
     plain = np.array([count_gpus(option.capacity) == 0 for option in options], dtype=np.bool_)
-    asks_none = np.array([not _requests_gpus(pod) for pod in pods], dtype=np.bool_)
-    return ReservedNodes(rows=rows, kept_off=allowed[plain].any(axis=0) & asks_none)
+    without_gpus = np.array([not _requests_gpus(pod) for pod in pods], dtype=np.bool_)
+    return ReservedNodes(rows=rows, kept_off=allowed[plain].any(axis=0) & without_gpus)
 
 
 def _is_reserved(node: Node) -> bool:

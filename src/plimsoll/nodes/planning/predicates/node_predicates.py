@@ -229,9 +229,9 @@ class NodePredicates:
             found[amounts_only] = self._find_open_rows(chosen)
         if chosen and not self._is_off(RESOURCES_FIT):
             # Free resources may be negative; resources that a class does not request are not compared.
-            asked = np.where(self.requests[chosen] > 0, self.requests[chosen], np.iinfo(np.int64).min)
+            requested = np.where(self.requests[chosen] > 0, self.requests[chosen], np.iinfo(np.int64).min)
             for column in np.flatnonzero((self.requests[chosen] > 0).any(axis=0)).tolist():
-                found[amounts_only] &= free[:, column] >= asked[:, column, None]
+                found[amounts_only] &= free[:, column] >= requested[:, column, None]
         for place in set(range(len(numbers))).difference(amounts_only):
             found[place] = self.find_fitting(numbers[place], free, placed)
         return found
@@ -247,11 +247,11 @@ class NodePredicates:
     def count_room(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Ints:
         """[N]: the number of further pods of the class per row by these rules, for rows that take one."""
         request = self.requests[number]
-        asked = np.flatnonzero(request > 0)
-        if self._is_off(RESOURCES_FIT) or not len(asked):
+        requested = np.flatnonzero(request > 0)
+        if self._is_off(RESOURCES_FIT) or not len(requested):
             room = np.full(len(self.arrays), UNBOUNDED, dtype=np.int64)
         else:
-            room = np.maximum((free[:, asked] // request[asked]).min(axis=1), 0)
+            room = np.maximum((free[:, requested] // request[requested]).min(axis=1), 0)
         pods = self.table.classes[number]
         if self.excludes_itself(number):
             room = np.minimum(room, 1)
@@ -316,10 +316,10 @@ class NodePredicates:
         if not pods.scheduling_key.ports or self._is_off(NODE_PORTS):
             return None
         rule = RULES[NODE_PORTS](pods.pod, self._view)
-        taken = [row for row, home in enumerate(self.arrays.running_pods.nodes) if home.ports]
-        return self._ask_rows(rule, taken)
+        taken = [row for row, contents in enumerate(self.arrays.running_pods.nodes) if contents.ports]
+        return self._check_rows(rule, taken)
 
-    def _ask_rows(self, rule: Rule | Refusal | None, rows: Sequence[int]) -> Ints | None:
+    def _check_rows(self, rule: Rule | Refusal | None, rows: Sequence[int]) -> Ints | None:
         if rule is None or isinstance(rule, Refusal) or not rows:
             return None
         codes = np.zeros(len(self.arrays), dtype=np.int64)
@@ -331,13 +331,13 @@ class NodePredicates:
         if self._is_off(RESOURCES_FIT):
             return None
         request = self.requests[number]
-        asked = np.flatnonzero(request > 0)
-        short: Flags = free[:, asked] < request[asked]
+        requested = np.flatnonzero(request > 0)
+        short: Flags = free[:, requested] < request[requested]
         codes = np.zeros(len(self.arrays), dtype=np.int64)
         lacking = np.flatnonzero(short.any(axis=1))
         if len(lacking):
             rows, kind_of = _find_distinct_rows(short[lacking])
-            names = [self.arrays.columns.names[column] for column in asked.tolist()]
+            names = [self.arrays.columns.names[column] for column in requested.tolist()]
             known = [
                 self.refusals.intern(_build_insufficient_refusal(names, short[lacking[row]])) for row in rows.tolist()
             ]
@@ -351,7 +351,7 @@ class NodePredicates:
         if not self._is_off(VOLUME_RESTRICTIONS):
             if number not in self._conflicts:
                 rule = RULES[VOLUME_RESTRICTIONS](pods.pod, self._view)
-                self._conflicts[number] = self._ask_rows(rule, range(len(self.arrays)))
+                self._conflicts[number] = self._check_rows(rule, range(len(self.arrays)))
             codes = merge_codes(codes, self._conflicts[number])
             codes = self._add_conflict_codes(VOLUME_RESTRICTIONS, number, codes, placed)
         if not self._is_off(VOLUME_LIMITS):

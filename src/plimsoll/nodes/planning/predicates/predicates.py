@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from plimsoll.scheduling.verdicts import Refusal
     from plimsoll.solver.problem import Flags, Ints
 
-_NOT_ASKED = f"node(s) didn't satisfy plugin(s) [{NODE_AFFINITY}]"
+_NOT_NAMED = f"node(s) didn't satisfy plugin(s) [{NODE_AFFINITY}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ class Predicates:
         kinds, numbers = np.unique(self._restrict_to_named_nodes(pods, self.find_codes(number)), return_counts=True)
         for code, nodes in zip(kinds.tolist(), numbers.tolist(), strict=True):
             if code:
-                for words in (_NOT_ASKED,) if code < 0 else self.get_refusal(code).messages:
+                for words in (_NOT_NAMED,) if code < 0 else self.get_refusal(code).messages:
                     counts[words] += nodes
         listed = sorted(counts.items(), key=lambda item: f"{item[1]} {item[0]}")
         listed_text = ", ".join(f"{nodes} {message}" for message, nodes in listed)
@@ -170,8 +170,8 @@ class Predicates:
         required = RequiredNodes.from_pod(pods.pod) if NODE_AFFINITY not in self._profile.disabled else None
         if required is None or required.named is None:
             return codes
-        asked = [name in required.named for name in self.arrays.names]
-        return np.where(np.array(asked, dtype=np.bool_), codes, -1)
+        is_named = [name in required.named for name in self.arrays.names]
+        return np.where(np.array(is_named, dtype=np.bool_), codes, -1)
 
     def get_affinity_terms(self, number: int) -> AffinityTerms:
         found = self._terms.get(number)

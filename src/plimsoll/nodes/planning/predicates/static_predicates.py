@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from plimsoll.nodes.planning.equivalence.volume_keys import SELECTED_NODE, list_pod_claims
+from plimsoll.nodes.planning.state.node_arrays import number_rows
 from plimsoll.scheduling.feasibility import RULES
 from plimsoll.scheduling.rules.node_affinity import NODE_AFFINITY
 from plimsoll.scheduling.rules.taints import NODE_NAME, NODE_UNSCHEDULABLE, TAINT_TOLERATION
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.model.planner_cache import PlannerCache
     from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
-    from plimsoll.nodes.planning.state.node_arrays import NodeArrays
+    from plimsoll.nodes.planning.state.node_arrays import NodeArrays, RowGroups
     from plimsoll.objects.api.affinity import NodeSelector
     from plimsoll.objects.api.storage import PersistentVolumeClaim
     from plimsoll.scheduling.cluster_view import ClusterView, NodeState
@@ -77,12 +78,12 @@ class RefusalCache:
 
 
 # Entries are only added; beyond this number the cache starts again.
-_MOST_VERDICTS: Final = 200_000
+_MOST_REFUSALS: Final = 200_000
 
 
 def get_refusal_cache(cache: PlannerCache) -> RefusalCache:
     """The codes of earlier loop iterations, unless there are too many of them."""
-    if len(cache.get(RefusalCache).codes) > _MOST_VERDICTS:
+    if len(cache.get(RefusalCache).codes) > _MOST_REFUSALS:
         cache.drop(RefusalCache)
     return cache.get(RefusalCache)
 
@@ -100,7 +101,7 @@ class StaticPredicates:
     ) -> None:
         self._arrays = arrays
         self._view = view
-        self._verdicts = refusal_cache
+        self._refusal_cache = refusal_cache
         self._disabled = disabled
         self._cordoned, self._taints = arrays.memoize(("taints",), lambda: _group_by_taints(arrays))
         self._by_requirement: dict[tuple[Any, ...], Ints | None] = {}
@@ -109,14 +110,14 @@ class StaticPredicates:
         """Codes of all rows; None if every row fits or the rule is disabled. The other checks return the same."""
         if not self._cordoned.any() or self._is_off(NODE_UNSCHEDULABLE):
             return None
-        return self._memoize(NODE_UNSCHEDULABLE, pods.scheduling_key.tolerations, lambda: self._ask_per_cordon(pods))
+        return self._memoize(NODE_UNSCHEDULABLE, pods.scheduling_key.tolerations, lambda: self._check_per_cordon(pods))
 
     def check_node_name(self, pods: PodClass) -> Ints | None:
         if not pods.scheduling_key.node_name or self._is_off(NODE_NAME):
             return None
         pin = pods.scheduling_key.node_name
         groups = self._arrays.group_rows((), names=(pin,))
-        return self._memoize(NODE_NAME, pin, lambda: self._ask_groups(NODE_NAME, pods, groups, lambda _: ()))
+        return self._memoize(NODE_NAME, pin, lambda: self._check_groups(NODE_NAME, pods, groups, lambda _: ()))
 
     def check_taints(self, pods: PodClass) -> Ints | None:
         return None if self._is_off(TAINT_TOLERATION) else self.find_untolerated(pods)
@@ -126,50 +127,50 @@ class StaticPredicates:
 
     def find_untolerated(self, pods: PodClass) -> Ints | None:
         """Codes of taints even if the rule is disabled: topology spread needs them for eligible nodes."""
-        return self._memoize(TAINT_TOLERATION, pods.scheduling_key.tolerations, lambda: self._ask_per_taints(pods))
+        return self._memoize(TAINT_TOLERATION, pods.scheduling_key.tolerations, lambda: self._check_per_taints(pods))
 
     def find_unselected(self, pods: PodClass) -> Ints | None:
         """Codes of node affinity even if the rule is disabled."""
         if not pods.scheduling_key.node_constraints:
             return None
-        return self._memoize(NODE_AFFINITY, pods.scheduling_key.node_constraints, lambda: self._ask_per_labels(pods))
+        return self._memoize(NODE_AFFINITY, pods.scheduling_key.node_constraints, lambda: self._check_per_labels(pods))
 
     def check_volume_binding(self, pods: PodClass) -> Ints | None:
-        return self._ask_per_volume_topology(VOLUME_BINDING, pods)
+        return self._check_per_volume_topology(VOLUME_BINDING, pods)
 
     def check_volume_zone(self, pods: PodClass) -> Ints | None:
-        return self._ask_per_volume_topology(VOLUME_ZONE, pods)
+        return self._check_per_volume_topology(VOLUME_ZONE, pods)
 
     def _is_off(self, plugin: str) -> bool:
         return plugin in self._disabled
 
-    def _memoize(self, plugin: str, requirement: Any, ask: Callable[[], Ints]) -> Ints | None:
+    def _memoize(self, plugin: str, requirement: Any, evaluate: Callable[[], Ints]) -> Ints | None:
         """One result for all classes with the same requirement; all zeros become None."""
         key = (plugin, requirement)
         if key not in self._by_requirement:
-            codes = ask()
+            codes = evaluate()
             self._by_requirement[key] = codes if codes.any() else None
         return self._by_requirement[key]
 
-    def _ask_per_cordon(self, pods: PodClass) -> Ints:
-        groups = np.unique(self._cordoned, return_index=True, return_inverse=True)[1:]
-        return self._ask_groups(
+    def _check_per_cordon(self, pods: PodClass) -> Ints:
+        groups = number_rows(self._cordoned)
+        return self._check_groups(
             NODE_UNSCHEDULABLE,
             pods,
             groups,
             lambda place: (pods.scheduling_key.tolerations, place.node.spec.unschedulable),
         )
 
-    def _ask_per_taints(self, pods: PodClass) -> Ints:
-        groups = np.unique(self._taints, return_index=True, return_inverse=True)[1:]
-        return self._ask_groups(
+    def _check_per_taints(self, pods: PodClass) -> Ints:
+        groups = number_rows(self._taints)
+        return self._check_groups(
             TAINT_TOLERATION, pods, groups, lambda place: (pods.scheduling_key.tolerations, _build_taint_key(place))
         )
 
-    def _ask_per_labels(self, pods: PodClass) -> Ints:
+    def _check_per_labels(self, pods: PodClass) -> Ints:
         keys, names = _collect_label_keys(pods.scheduling_key.node_constraints)
         listed = sorted(keys)
-        return self._ask_groups(
+        return self._check_groups(
             NODE_AFFINITY,
             pods,
             self._arrays.group_rows(keys, names=names),
@@ -180,42 +181,41 @@ class StaticPredicates:
             ),
         )
 
-    def _ask_per_volume_topology(self, plugin: str, pods: PodClass) -> Ints | None:
+    def _check_per_volume_topology(self, plugin: str, pods: PodClass) -> Ints | None:
         """Not cached between loops: the answer depends on claims and volumes, which are not part of the key."""
         if not pods.volumes or self._is_off(plugin):
             return None
         keys, names = _read_by_volumes(pods, self._view)
         groups = self._arrays.group_rows(keys, names=names)
-        return self._memoize(plugin, pods.volumes, lambda: self._ask_groups(plugin, pods, groups, lambda _: ()))
+        return self._memoize(plugin, pods.volumes, lambda: self._check_groups(plugin, pods, groups, lambda _: ()))
 
-    def _ask_groups(
+    def _check_groups(
         self,
         plugin: str,
         pods: PodClass,
-        groups: tuple[Ints, Ints],
+        groups: RowGroups,
         read: Callable[[NodeState], tuple[Any, ...]],
     ) -> Ints:
         """Apply the rule to one row per group. `read` gives the fields that decide the result; empty: do not cache."""
         rule = RULES[plugin](pods.pod, self._view)
-        rows, group_of = groups
-        codes = np.zeros(len(rows), dtype=np.int64)
+        codes = np.zeros(len(groups.rows), dtype=np.int64)
         if isinstance(rule, Refusal):
-            codes[:] = self._verdicts.refusals.intern(rule)
+            codes[:] = self._refusal_cache.refusals.intern(rule)
         elif rule is not None:
-            for position, row in enumerate(rows.tolist()):
-                codes[position] = self._ask_place(plugin, rule, self._arrays.states[row], read)
-        return codes[group_of]
+            for position, row in enumerate(groups.rows.tolist()):
+                codes[position] = self._check_place(plugin, rule, self._arrays.states[row], read)
+        return codes[groups.group_of]
 
-    def _ask_place(
+    def _check_place(
         self, plugin: str, rule: Rule, place: NodeState, read: Callable[[NodeState], tuple[Any, ...]]
     ) -> int:
         content = read(place)
         if not content:
-            return self._verdicts.refusals.intern(rule.refuse(place))
+            return self._refusal_cache.refusals.intern(rule.refuse(place))
         key = (plugin, *content)
-        known = self._verdicts.codes.get(key)
+        known = self._refusal_cache.codes.get(key)
         if known is None:
-            known = self._verdicts.codes[key] = self._verdicts.refusals.intern(rule.refuse(place))
+            known = self._refusal_cache.codes[key] = self._refusal_cache.refusals.intern(rule.refuse(place))
         return known
 
 

@@ -67,8 +67,8 @@ def find_options(
 ) -> ScaleUpOptions:
     """All options. `planner` defaults to that of the policy; `usage` saves measuring the snapshot again."""
     known = are_prices_known(snapshot, policy.overlay)
-    asking = planner or policy.planning.choose_planner(prices_are_known=known)
-    limits = find_limits(usage or measure_usage(snapshot.view), policy, asking)
+    chosen = planner or policy.planning.choose_planner(prices_are_known=known)
+    limits = find_limits(usage or measure_usage(snapshot.view), policy, chosen)
     daemons = DaemonSets(snapshot.daemon_sets)
     found, left_out = _build_existing_options(snapshot, policy, limits, daemons)
     made = NewGroups()
@@ -99,7 +99,10 @@ def _build_existing_options(
     found: list[ScaleUpOption] = []
     left_out: list[SkippedGroup] = []
     context = _Around(
-        limits=limits, daemons=daemons, passing=TransientTaints(policy.pods), witnesses=_find_attaching_nodes(snapshot)
+        limits=limits,
+        daemons=daemons,
+        passing=TransientTaints(policy.pods),
+        attaching_nodes=_find_attaching_nodes(snapshot),
     )
     for group in snapshot.groups:
         sizes = find_size_bounds(group, policy)
@@ -127,7 +130,7 @@ class _Around:
     limits: Sequence[ResourceLimit]
     daemons: DaemonSets
     passing: TransientTaints
-    witnesses: Mapping[str, str]
+    attaching_nodes: Mapping[str, str]
     """By group: one of its nodes with known attach limits."""
 
 
@@ -165,7 +168,7 @@ def _read_resources(quantities: ResourceList, *, path: str) -> ResourceVector:
 
 
 def _build_option(group: NodeGroup, sizes: SizeBounds, policy: Policy, context: _Around) -> ScaleUpOption:
-    node = make_template(group, context.passing, attaches_like=context.witnesses.get(group.id, ""))
+    node = make_template(group, context.passing, attaches_like=context.attaching_nodes.get(group.id, ""))
     status = node.status
     allocatable = _read_resources(status.allocatable or status.capacity, path="status.allocatable")
     capacity = _read_resources(status.capacity or status.allocatable, path="status.capacity")

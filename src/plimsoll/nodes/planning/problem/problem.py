@@ -194,9 +194,9 @@ def _find_limited_drivers(storage: Storage, rules: Predicates, option_rules: Pre
     if not storage.csi_nodes or not using:
         return ()
     wanted = [rules.node_predicates.attach_demand(number) for number in using]
-    asked = {driver for demand in wanted for driver in (*demand.own, *(driver for driver, _ in demand.shared))}
+    requested = {driver for demand in wanted for driver in (*demand.own, *(driver for driver, _ in demand.shared))}
     limited = {*rules.node_predicates.attach_limits.limits, *option_rules.node_predicates.attach_limits.limits}
-    return tuple(sorted(asked & limited))
+    return tuple(sorted(requested & limited))
 
 
 def _count_attachments(rules: Predicates, drivers: Sequence[str]) -> Ints:

@@ -127,13 +127,13 @@ def _choose_representatives(problem: ScaleUpProblem, plan: ScaleUpPlan) -> Scale
 
 def _remove_scale_up_room(queue: CheckQueue, checks: Sequence[Check]) -> CheckResults:
     """The results without the room of scale-up checks, which get their room elsewhere."""
-    asked = {pending.key: check.name for check in checks if not check.is_scale_up for pending in check.pods}
+    check_names = {pending.key: check.name for check in checks if not check.is_scale_up for pending in check.pods}
     booked: dict[str, dict[str, int]] = {}
     by_name: dict[str, dict[str, dict[str, int]]] = {}
     for node, pods in queue.build_plans()[0].existing.items():
         for key, count in pods.items():
-            if key in asked:
+            if key in check_names:
                 booked.setdefault(node, {})[key] = count
-                by_name.setdefault(asked[key], {}).setdefault(node, {})[key] = count
+                by_name.setdefault(check_names[key], {}).setdefault(node, {})[key] = count
     answers = tuple(replace(checked, places=by_name.get(checked.name, {})) for checked in queue.answers)
     return CheckResults(answers=answers, booked=booked)

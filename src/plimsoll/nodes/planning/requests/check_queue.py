@@ -249,15 +249,15 @@ class CheckQueue:
             problem.rules.node_predicates.find_fitting(number, problem.arrays.free, {}) for number in numbers.tolist()
         ]
         rows = len(problem.arrays)
-        asked = FillDemand(
+        requested = FillDemand(
             requests=problem.requests[numbers],
             counts=demand[numbers],
             allowed=np.stack(allowed, axis=1) if rows else np.zeros((0, len(numbers)), dtype=np.bool_),
         )
-        if not rows or not is_worth_searching(asked.counts, self._find_missing([check], tried)[numbers]):
+        if not rows or not is_worth_searching(requested.counts, self._find_missing([check], tried)[numbers]):
             return Unknown()
         free = np.maximum(self._left.placement.compute_free_rows(problem), 0)
-        found = place_or_prove(asked, ExistingNodes(free=free, kind=np.arange(rows, dtype=np.int64)), Effort())
+        found = place_or_prove(requested, ExistingNodes(free=free, kind=np.arange(rows, dtype=np.int64)), Effort())
         if not isinstance(found, Placed):
             return found
         placements = found.filled.placements.copy()
@@ -407,10 +407,10 @@ class RemainingCapacity:
     def count_room(self, number: int, most: int) -> Ints:
         """[N]: pods of a simple class that each row takes, at most `most`."""
         request = self._problem.rules.requests[number]
-        asked = np.flatnonzero(request > 0)
+        requested = np.flatnonzero(request > 0)
         if number not in self._open:
             self._open[number] = self._problem.rules.find_fitting(number)
-        room = np.minimum((self.free[:, asked] // request[asked]).min(axis=1, initial=most), most)
+        room = np.minimum((self.free[:, requested] // request[requested]).min(axis=1, initial=most), most)
         return np.where(self._open[number], np.maximum(room, 0), 0)
 
     def choose_rows(self, room: Ints, pods: int) -> dict[int, int]:

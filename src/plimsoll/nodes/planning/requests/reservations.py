@@ -148,8 +148,8 @@ class _Booking:
             at = np.flatnonzero(numbers == number)
             here = rows[at]
             request = rules.requests[number]
-            asked = np.flatnonzero(request > 0)
-            room = (free[here][:, asked] // request[asked]).min(axis=1) if len(asked) else pods[at]
+            requested = np.flatnonzero(request > 0)
+            room = (free[here][:, requested] // request[requested]).min(axis=1) if len(requested) else pods[at]
             room = np.where(self._find_accepting_rows(number)[here], np.maximum(room, 0), 0)
             pods[at] = np.minimum(pods[at], np.minimum(room, 1) if rules.excludes_itself(number) else room)
             free[here] -= pods[at][:, None] * request

@@ -94,13 +94,13 @@ UNKNOWN: Final = ControllerInfo()
 
 def is_overdue(pod: Pod, now: datetime) -> bool:
     """Whether the pod has been terminating for longer than its grace period plus a margin; it then blocks nothing."""
-    asked = pod.metadata.deletion_timestamp
-    if asked is None:
+    deleted_at = pod.metadata.deletion_timestamp
+    if deleted_at is None:
         return False
     grace = pod.spec.termination_grace_period_seconds
     # Kubernetes has added the grace period to the timestamp already; Cluster Autoscaler adds it once more, so do we.
     patience = TERMINATION_HEADROOM_S + (_DEFAULT_GRACE_S if grace is None else grace)
-    return add_seconds(asked, patience) < now
+    return add_seconds(deleted_at, patience) < now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -231,18 +231,18 @@ def compute_utilization(
 ) -> Utilization:
     """The utilization of all nodes; all arguments are about the same view."""
     allocatable = arrays.alloc.astype(np.float64)
-    asked = allocatable - arrays.free
+    requested = allocatable - arrays.free
     overdue = np.zeros(len(pods_by_node.kinds), dtype=np.bool_)
     overdue[
         [number for number in pods_by_node.terminating_kinds if is_overdue(pods_by_node.kinds[number].pod, now)]
     ] = True
-    asked -= _sum_requests(arrays, pods_by_node, overdue)
+    requested -= _sum_requests(arrays, pods_by_node, overdue)
     booked = np.zeros(len(pods_by_node.kinds), dtype=np.bool_)
     booked[list(pods_by_node.placeholder_kinds)] = True
     reserved = _sum_requests(arrays, pods_by_node, booked)
-    asked -= reserved
+    requested -= reserved
     excluded = _sum_excluded(arrays, pods_by_node, rules, overdue)
-    shares = _compute_shares(asked - excluded, allocatable - excluded)
+    shares = _compute_shares(requested - excluded, allocatable - excluded)
     reserved_shares = _compute_shares(reserved, allocatable - excluded)
     names = arrays.columns.names
     gpus = [column for column, name in enumerate(names) if is_gpu(name)]
@@ -285,10 +285,10 @@ def _sum_requests(arrays: NodeArrays, pods_by_node: PodsByNode, kinds: Flags) ->
     return taken
 
 
-def _compute_shares(asked: Floats, allocatable: Floats) -> Floats:
+def _compute_shares(requested: Floats, allocatable: Floats) -> Floats:
     """Shares, rounded so that half a node is exactly 0.5 whatever the order of summation."""
-    shares = np.zeros(asked.shape, dtype=np.float64)
-    np.divide(asked, allocatable, out=shares, where=allocatable > 0)
+    shares = np.zeros(requested.shape, dtype=np.float64)
+    np.divide(requested, allocatable, out=shares, where=allocatable > 0)
     return np.asarray(np.round(np.maximum(shares, 0.0), 12), dtype=np.float64)
 
 

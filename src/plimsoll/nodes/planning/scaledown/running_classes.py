@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
     from plimsoll.nodes.planning.state.node_arrays import LabelGroups, NodeArrays
     from plimsoll.nodes.planning.state.node_pods import PodKind, PodsByNode
-    from plimsoll.nodes.planning.state.node_pods import PodKinds as HomeKinds
+    from plimsoll.nodes.planning.state.node_pods import PodKinds as PodKindIndex
     from plimsoll.scheduling.affinity_terms import AffinityTerm
     from plimsoll.scheduling.cluster_view import ClusterView
     from plimsoll.scheduling.storage import Storage
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 class ClassInputs(NamedTuple):
     """The input of the classes of running pods, apart from the kinds."""
 
-    numbered_by: HomeKinds
-    neighbours: LabelGroups
-    avoiders: tuple[int, ...]
+    numbered_by: PodKindIndex
+    label_groups: LabelGroups
+    anti_affinity_numbers: tuple[int, ...]
     storage: Storage
     namespaces: Mapping[str, Mapping[str, str]]
 
@@ -44,8 +44,8 @@ class ClassInputs(NamedTuple):
         """Whether the content is equal; mostly the objects are identical."""
         return (
             self.numbered_by is other.numbered_by
-            and self.neighbours is other.neighbours
-            and self.avoiders == other.avoiders
+            and self.label_groups is other.label_groups
+            and self.anti_affinity_numbers == other.anti_affinity_numbers
             and (self.storage is other.storage or _is_same_storage(self.storage, other.storage))
             and self.namespaces == other.namespaces
         )
@@ -53,7 +53,11 @@ class ClassInputs(NamedTuple):
     @property
     def terms(self) -> list[AffinityTerm]:
         """The anti-affinity terms of running pods."""
-        return [term for number in self.avoiders for term in self.neighbours.anti_affinity_groups[number].terms]
+        return [
+            term
+            for number in self.anti_affinity_numbers
+            for term in self.label_groups.anti_affinity_groups[number].terms
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,9 +95,9 @@ def classify_kinds(
     forms: SchedulingKeys,
     before: RunningClasses | None,
 ) -> RunningClasses:
-    avoiders = tuple(arrays.running_pods.anti_affinity_rows)
+    anti_affinity_numbers = tuple(arrays.running_pods.anti_affinity_rows)
     made_from = ClassInputs(
-        pods_by_node.kind_index, arrays.running_pods.label_groups, avoiders, view.storage, view.namespaces
+        pods_by_node.kind_index, arrays.running_pods.label_groups, anti_affinity_numbers, view.storage, view.namespaces
     )
     there = np.bincount(pods_by_node.kind, minlength=len(pods_by_node.kinds)) > 0
     if before is not None and before.inputs.equals(made_from) and there[before.distinguishing].all():

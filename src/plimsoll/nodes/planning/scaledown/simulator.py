@@ -93,9 +93,9 @@ def _count_heads(cluster: NodeSet, order: Ints, receives: Flags) -> int:
     used = np.zeros(cluster.free.shape, dtype=np.int64)
     np.add.at(used, np.repeat(np.arange(len(used)), np.diff(cluster.starts)), lines)
     free = np.where(receives[:, None], cluster.free.clip(0), 0)
-    asked = np.cumsum(used[order], axis=0)
+    requested = np.cumsum(used[order], axis=0)
     given = free.sum(axis=0) - np.cumsum(free[order], axis=0)
-    return int((asked <= given).all(axis=1).sum())
+    return int((requested <= given).all(axis=1).sum())
 
 
 def _remove_rest(cluster: NodeSet, order: Ints, limits: Limits, first: Removals) -> Removals:
@@ -252,9 +252,9 @@ class RemovalSimulator:
         placed, number = pod
         problem = self._problem
         needs = problem.requests[number]
-        asked = needs > 0
+        requested = needs > 0
         possible = self._receives & problem.find_static_fit(problem.running_classes.table.classes[number])
-        possible &= (free[:, asked] >= needs[asked]).all(axis=1)
+        possible &= (free[:, requested] >= needs[requested]).all(axis=1)
         possible[without] = False
         rows = np.flatnonzero(possible)
         room = np.round((free[rows] / np.maximum(free.max(axis=0, initial=1), 1)).sum(axis=1), 9)

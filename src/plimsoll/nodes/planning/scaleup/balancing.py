@@ -44,11 +44,11 @@ def find_similar_options(problem: ScaleUpProblem) -> list[list[int]]:
     likeness = _read_similarity_rules(problem)
     found: list[list[int]] = []
     for index, option in enumerate(problem.options):
-        home = next((group for group in found if likeness.holds(problem.options[group[0]], option)), None)
-        if home is None:
+        similar = next((group for group in found if likeness.holds(problem.options[group[0]], option)), None)
+        if similar is None:
             found.append([index])
-        elif option.exists and problem.options[home[0]].exists and not option.zero_or_max:
-            home.append(index)
+        elif option.exists and problem.options[similar[0]].exists and not option.zero_or_max:
+            similar.append(index)
     return [group for group in found if len(group) > 1]
 
 
@@ -120,8 +120,8 @@ def _distribute(batches: Sequence[NodeBatch], wanted: dict[int, int]) -> list[No
 
 def _is_free(problem: ScaleUpProblem, batch: NodeBatch, siblings: Sequence[int], relations: PodRelations) -> bool:
     """Whether its pods fit in any of the groups and have no inter-pod rules beyond their node."""
-    asked = sum(problem.requests[number] * pods for number, pods in batch.content.items())
-    if not batch.content or (problem.capacity[list(siblings)] < asked).any():
+    requested = sum(problem.requests[number] * pods for number, pods in batch.content.items())
+    if not batch.content or (problem.capacity[list(siblings)] < requested).any():
         return False
     return all(
         problem.allowed[list(siblings), number].all() and not _depends_on_others(problem, number, relations)

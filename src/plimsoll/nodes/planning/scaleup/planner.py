@@ -92,8 +92,8 @@ def verify_proposal(proposal: Proposal) -> ScaleUpPlan:
         classes = _find_classes(proposal.problem, {refutation.key for refutation in refuted})
         failures += len(classes - known.pod_by_pod)
         # A class that fails again is not planned at all, so the loop ends.
-        hopeless = classes if rounds > _ROUNDS else classes & known.pod_by_pod
-        failed = FailedClasses(pod_by_pod=known.pod_by_pod | classes, given_up=known.given_up | hopeless)
+        abandoned = classes if rounds > _ROUNDS else classes & known.pod_by_pod
+        failed = FailedClasses(pod_by_pod=known.pod_by_pod | classes, given_up=known.given_up | abandoned)
         proposal = _propose(proposal.problem, proposal.effort, failed)
     return _add_nominations(
         replace(proposal.plan, verification_failures=failures), proposal.problem.snapshot.nominations
@@ -140,8 +140,8 @@ def _preselect_options(problem: ScaleUpProblem, relations: PodRelations, packing
     new = sum(not option.exists for option in problem.options)
     if new <= problem.option_set.new_groups_left or new * len(problem.table) < _PRESELECTION_WORK:
         return packing.usable
-    hasty = replace(packing, effort=replace(packing.effort, rounds=0, value_vectors=1))
-    placement = place(problem, relations, problem.table.counts, hasty)
+    quick = replace(packing, effort=replace(packing.effort, rounds=0, value_vectors=1))
+    placement = place(problem, relations, problem.table.counts, quick)
     return next(iter(list_smaller_option_sets(problem, placement, packing.usable)), packing.usable)
 
 
@@ -172,13 +172,13 @@ class _Placer:
     def _place_all(self, demand: Ints, onto: Placement | None, packing: PackingOptions) -> Placement:
         wanted = demand + (0 if onto is None else onto.count_placed(len(demand)))
         placement = self._place(demand, onto, packing)
-        asked = PruningContext(
+        pruning_context = PruningContext(
             wanted=wanted,
             onto=onto or Placement(),
             packing=packing,
             place=lambda some: self._place(demand, onto, some),
         )
-        placement = self.zone_pruning.prune(placement, asked)
+        placement = self.zone_pruning.prune(placement, pruning_context)
         return self.exact_fallback.improve(placement, wanted, packing)
 
     def _place(self, demand: Ints, onto: Placement | None, packing: PackingOptions) -> Placement:

@@ -133,32 +133,32 @@ class ZonePruning:
         self._relations = relations
         self._left = min(_TRIES, _WORK // max(len(problem.table) * len(problem.options), 1))
 
-    def prune(self, placement: Placement, asked: PruningContext) -> Placement:
+    def prune(self, placement: Placement, context: PruningContext) -> Placement:
         """The placement, or one that opens fewer zones and places more pods."""
         best = tried = placement
-        usable = asked.packing.usable
-        while self._left and (closed := self._choose_zone_to_close(asked, tried)) is not None:
+        usable = context.packing.usable
+        while self._left and (closed := self._choose_zone_to_close(context, tried)) is not None:
             usable = usable & ~closed
-            tried = self._try_without(asked, usable)
+            tried = self._try_without(context, usable)
             best = self._choose_better(best, tried)
-        for kept in self._iterate_zone_swaps(asked, best):
-            if self._left and self._find_short_classes(best, asked):
-                best = self._choose_better(best, self._try_without(asked, asked.packing.usable & kept))
+        for kept in self._iterate_zone_swaps(context, best):
+            if self._left and self._find_short_classes(best, context):
+                best = self._choose_better(best, self._try_without(context, context.packing.usable & kept))
         return best
 
-    def _try_without(self, asked: PruningContext, usable: Flags) -> Placement:
+    def _try_without(self, context: PruningContext, usable: Flags) -> Placement:
         self._left -= 1
-        return asked.place(replace(asked.packing, usable=usable))
+        return context.place(replace(context.packing, usable=usable))
 
     def _choose_better(self, placement: Placement, tried: Placement) -> Placement:
         classes = len(self._problem.table)
         return tried if tried.count_placed(classes).sum() > placement.count_placed(classes).sum() else placement
 
-    def _choose_zone_to_close(self, asked: PruningContext, placement: Placement) -> Flags | None:
+    def _choose_zone_to_close(self, context: PruningContext, placement: Placement) -> Flags | None:
         """[T]: options in the opened zone with the fewest pods of short classes; None if no zone can be spared."""
-        before, after = (PlacementView(self._problem, pods, self._relations) for pods in (asked.onto, placement))
+        before, after = (PlacementView(self._problem, pods, self._relations) for pods in (context.onto, placement))
         opened: dict[tuple[str, str], int] = {}
-        for number, spread_count in self._find_short_classes(placement, asked):
+        for number, spread_count in self._find_short_classes(placement, context):
             there, new = before.find_existing_domains(spread_count.key), after.find_planned_domains(spread_count.key)
             if len(there | new) > 1:
                 levels = after.count_spread_levels(number, spread_count)
@@ -169,20 +169,20 @@ class ZonePruning:
         key, name = min(opened, key=lambda zone: (opened[zone], zone))
         return after.select_domains(key, {name}).options
 
-    def _iterate_zone_swaps(self, asked: PruningContext, placement: Placement) -> Iterator[Flags]:
+    def _iterate_zone_swaps(self, context: PruningContext, placement: Placement) -> Iterator[Flags]:
         """[T] each: options of one further zone together with the open ones, for pods that must share a zone."""
-        before = PlacementView(self._problem, asked.onto, self._relations)
-        for key in sorted({spread_count.key for _, spread_count in self._find_short_classes(placement, asked)}):
+        before = PlacementView(self._problem, context.onto, self._relations)
+        for key in sorted({spread_count.key for _, spread_count in self._find_short_classes(placement, context)}):
             there = before.find_existing_domains(key)
             outside = before.select_unlabelled(key).options
             new = [name for name in before.list_domains(key) if name not in there]
             for name in new if len(new) + len(there) > 1 else ():
                 yield before.select_domains(key, {*there, name}).options | outside
 
-    def _find_short_classes(self, placement: Placement, asked: PruningContext) -> list[tuple[int, SpreadCount]]:
+    def _find_short_classes(self, placement: Placement, context: PruningContext) -> list[tuple[int, SpreadCount]]:
         """Classes with unschedulable pods, with their spread constraints over zones."""
         classes = self._problem.table.classes
-        missing = np.flatnonzero(asked.wanted > placement.count_placed(len(asked.wanted))).tolist()
+        missing = np.flatnonzero(context.wanted > placement.count_placed(len(context.wanted))).tolist()
         return [
             (number, spread_count)
             for number in missing

@@ -189,10 +189,10 @@ def _find_exclusive_keys(problem: ScaleUpProblem, chosen: Ints, apart: list[int]
     for number in avoiding[:_APART]:
         if not _repels(problem, number, number):
             continue
-        home = next((clique for clique in cliques if all(_repels(problem, number, other) for other in clique)), None)
-        if home is None:
+        joined = next((clique for clique in cliques if all(_repels(problem, number, other) for other in clique)), None)
+        if joined is None:
             cliques.append([number])
         else:
-            home.append(number)
+            joined.append(number)
     keys = [np.isin(chosen, clique) for clique in cliques if len(clique) > 1]
     return np.stack(keys, axis=1) if keys else np.zeros((len(chosen), 0), dtype=np.bool_)

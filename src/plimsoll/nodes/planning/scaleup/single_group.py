@@ -21,7 +21,7 @@ from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.gpus import count_gpus
 from plimsoll.nodes.model.prices import are_prices_known
 from plimsoll.nodes.planning.explain.rejections import shorten_names
-from plimsoll.nodes.planning.explain.unschedulable import ASKED, find_rejections_on_new_nodes, may_interact
+from plimsoll.nodes.planning.explain.unschedulable import MOST_EXPLAINED, find_rejections_on_new_nodes, may_interact
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
@@ -146,13 +146,13 @@ class _Estimator:
         placement = place(self.problem, self.relations, demand, packing, onto)
         if packing.usable.sum() <= 1:
             return placement
-        asked = PruningContext(
+        pruning_context = PruningContext(
             wanted=demand + (0 if onto is None else onto.count_placed(len(demand))),
             onto=onto or Placement(),
             packing=packing,
             place=lambda narrower: place(self.problem, self.relations, demand, narrower, onto),
         )
-        return ZonePruning(self.problem, self.relations).prune(placement, asked)
+        return ZonePruning(self.problem, self.relations).prune(placement, pruning_context)
 
     def _count_left(self) -> Ints:
         """[C]: pods that do not fit on existing nodes."""
@@ -226,7 +226,7 @@ def _explain_later_scale_up(
         groups = [group for group in estimator if problem.allowed[group, number] and (plain or helped[group][number])]
         if groups and may_interact(problem, number):
             rejections = find_rejections_on_new_nodes(problem, scheduled.placement, number, groups)
-            groups = [*(group for group, refusals in rejections if not refusals), *groups[ASKED:]]
+            groups = [*(group for group, refusals in rejections if not refusals), *groups[MOST_EXPLAINED:]]
         if groups:
             names = shorten_names([problem.options[group].group for group in groups])
             message = f"one group is scaled up at a time; a later loop iteration may help ({names})"

@@ -95,6 +95,15 @@ class Columns:
             )
 
 
+class RowGroups(NamedTuple):
+    """Rows as groups."""
+
+    rows: Ints
+    """[G]: a row of each group."""
+    group_of: Ints
+    """[N]: the group of each row."""
+
+
 class NodeArrays:
     """Rows of nodes, in the order of the view."""
 
@@ -229,29 +238,26 @@ class NodeArrays:
     def _number_labels(self, key: str) -> tuple[Ints, tuple[str, ...]]:
         return self.memoize(("label", key), lambda: _number_values(self.states, key))
 
-    def group_rows(self, keys: Iterable[str], *, names: Iterable[str] = ()) -> tuple[Ints, Ints]:
-        """Rows with equal values of these labels as groups; nodes with one of the names are each a group of its own.
-
-        Gives [G], a row of each group, and [N], the group of each row.
-        """
+    def group_rows(self, keys: Iterable[str], *, names: Iterable[str] = ()) -> RowGroups:
+        """Rows with equal values of these labels as groups; nodes with one of the names are each a group of its own."""
         wanted = tuple(sorted(keys))
-        singled = {row for row in map(self.row_of.get, names) if row is not None}
-        if singled:
-            groups = self._group_by_labels(wanted)[1].copy()
-            groups[sorted(singled)] = len(self.states) + np.arange(len(singled))
-            return _number_rows(groups)
+        named = {row for row in map(self.row_of.get, names) if row is not None}
+        if named:
+            groups = self._group_by_labels(wanted).group_of.copy()
+            groups[sorted(named)] = len(self.states) + np.arange(len(named))
+            return number_rows(groups)
         return self._group_by_labels(wanted)
 
-    def _group_by_labels(self, keys: tuple[str, ...]) -> tuple[Ints, Ints]:
+    def _group_by_labels(self, keys: tuple[str, ...]) -> RowGroups:
         return self.memoize(("groups", *keys), lambda: self._number_groups(keys))
 
-    def _number_groups(self, keys: tuple[str, ...]) -> tuple[Ints, Ints]:
+    def _number_groups(self, keys: tuple[str, ...]) -> RowGroups:
         groups = np.zeros(len(self.states), dtype=np.int64)
         for key in keys:
             ids = self.get_label_ids(key) + 1
             # Renumbered after each key, so that the product stays small.
-            groups = _number_rows(groups * (int(ids.max(initial=0)) + 1) + ids)[1]
-        return _number_rows(groups)
+            groups = number_rows(groups * (int(ids.max(initial=0)) + 1) + ids).group_of
+        return number_rows(groups)
 
 
 def _number_values(states: Sequence[NodeState], key: str) -> tuple[Ints, tuple[str, ...]]:
@@ -264,9 +270,10 @@ def _number_values(states: Sequence[NodeState], key: str) -> tuple[Ints, tuple[s
     return ids, tuple(numbers)
 
 
-def _number_rows(groups: Ints) -> tuple[Ints, Ints]:
+def number_rows(groups: Ints) -> RowGroups:
+    """Rows with the same number as groups."""
     _, rows, group_of = np.unique(groups, return_index=True, return_inverse=True)
-    return rows.astype(np.int64), group_of.astype(np.int64)
+    return RowGroups(rows.astype(np.int64), group_of.astype(np.int64))
 
 
 def _build_columns(states: Iterable[NodeState], resources: Iterable[str]) -> Columns:
@@ -329,7 +336,7 @@ class LabelGroups:
         self._by_label: dict[tuple[str, str], list[int]] = {}
         self.anti_affinity_groups: list[AntiAffinityGroup] = []
         self.numbers: dict[LabelsKey, int] = {}
-        self._avoider_numbers: dict[tuple[int, bytes], int] = {}
+        self._anti_affinity_numbers: dict[tuple[int, bytes], int] = {}
 
     def assign_number(self, placed: PlacedPod) -> int:
         number = self.numbers.get(placed.labels_key)
@@ -356,9 +363,9 @@ class LabelGroups:
         affinity = placed.pod.spec.affinity
         written = _ENCODER.encode(None if affinity is None else affinity.pod_anti_affinity)
         key = (self.assign_number(placed), written)
-        number = self._avoider_numbers.get(key)
+        number = self._anti_affinity_numbers.get(key)
         if number is None:
-            number = self._avoider_numbers[key] = len(self.anti_affinity_groups)
+            number = self._anti_affinity_numbers[key] = len(self.anti_affinity_groups)
             self.anti_affinity_groups.append(AntiAffinityGroup(placed.pod, placed.anti_affinity))
         return number
 
@@ -420,11 +427,11 @@ def _count_labels(pods: Iterable[PlacedPod], kinds: LabelGroups) -> LabelCounts:
 class RunningPods:
     """The running pods of all rows; flat arrays over them are built when first needed."""
 
-    def __init__(self, kinds: LabelGroups, households: Sequence[NodeContents]) -> None:
+    def __init__(self, kinds: LabelGroups, nodes: Sequence[NodeContents]) -> None:
         self.label_groups = kinds
-        self.nodes = tuple(households)
+        self.nodes = tuple(nodes)
         self._flat: tuple[Ints, Ints, Ints, Ints] | None = None
-        self._avoider_rows: dict[int, Ints] | None = None
+        self._anti_affinity_rows: dict[int, Ints] | None = None
 
     def count_selected(self, selected: Flags, *, skip_terminating: bool) -> Ints:
         """[N]: pods on each row whose label group is selected."""
@@ -436,13 +443,13 @@ class RunningPods:
     @property
     def anti_affinity_rows(self) -> dict[int, Ints]:
         """Rows that hold pods of each kind with anti-affinity."""
-        if self._avoider_rows is None:
+        if self._anti_affinity_rows is None:
             rows: dict[int, list[int]] = {}
             for row, contents in enumerate(self.nodes):
                 for number in contents.anti_affinity_groups:
                     rows.setdefault(number, []).append(row)
-            self._avoider_rows = {number: np.array(rows[number], dtype=np.int64) for number in sorted(rows)}
-        return self._avoider_rows
+            self._anti_affinity_rows = {number: np.array(rows[number], dtype=np.int64) for number in sorted(rows)}
+        return self._anti_affinity_rows
 
     def collect_visible_labels(self) -> VisibleLabels:
         """What the anti-affinity of running pods can see."""

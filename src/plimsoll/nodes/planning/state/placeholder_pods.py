@@ -68,9 +68,9 @@ class PlaceholderPods:
 def build_placeholder_pod(pod: Pod, count: int, *, request: str) -> Pod:
     """`request`: NAMESPACE/NAME."""
     demand = PlacedPod(pod).demand
-    asked = demand.scale_by(count).replace(ResourceVector({PODS: count - 1}), names=(PODS,))
+    requested = demand.scale_by(count).replace(ResourceVector({PODS: count - 1}), names=(PODS,))
     ports = tuple(port for container in (*pod.spec.containers, *pod.spec.init_containers) for port in container.ports)
-    holder = Container(name="booked", ports=ports, resources=ResourceRequirements(requests={**asked.to_json()}))
+    holder = Container(name="booked", ports=ports, resources=ResourceRequirements(requests={**requested.to_json()}))
     owner = OwnerReference(kind=REQUEST_KIND, name=request.rpartition("/")[2], controller=True)
     return structs.replace(
         pod,

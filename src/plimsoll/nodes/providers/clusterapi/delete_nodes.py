@@ -118,7 +118,7 @@ class MachineDeleter:
             cluster_machine for cluster_machine in await self._list_machines(group) if not is_going(cluster_machine)
         ]
         surplus = max(0, len(fresh) - await self._read_size(group))
-        asked = {get_key(cluster_machine) for cluster_machine in chosen.machines}
+        requested = {get_key(cluster_machine) for cluster_machine in chosen.machines}
         marked = {
             get_key(cluster_machine): cluster_machine for cluster_machine in fresh if self._is_ours(cluster_machine)
         }
@@ -126,11 +126,15 @@ class MachineDeleter:
             self._unsure.discard(group.id)
         if not surplus:
             await self._unmark(
-                [cluster_machine for key, cluster_machine in marked.items() if key not in asked and key not in going]
+                [
+                    cluster_machine
+                    for key, cluster_machine in marked.items()
+                    if key not in requested and key not in going
+                ]
             )
             return chosen
         known = surplus - len(marked.keys() & going)
-        accounted = set(sorted(marked.keys() & asked)[: max(0, known)])
+        accounted = set(sorted(marked.keys() & requested)[: max(0, known)])
         return replace(
             chosen,
             machines=tuple(

@@ -208,7 +208,7 @@ class InfrastructureTemplates:
         self._management = management
         self._workload = workload
         self._infrastructure: dict[str, Infrastructure] = {}
-        self._asked_in: dict[str, int] = {}
+        self._read_in: dict[str, int] = {}
         self._versions: dict[str, str] = {}
         self._nodes: dict[str, Node | None] = {}
         self._refreshes = 0
@@ -227,9 +227,9 @@ class InfrastructureTemplates:
             return NO_INFRASTRUCTURE
         namespace = found.metadata.namespace
         path = f"/apis/{api_version}/namespaces/{namespace}/{reference.kind.lower()}s/{reference.name}"
-        if self._is_worth_asking(path):
+        if self._is_worth_reading(path):
             self._infrastructure[path] = await self._read_infrastructure(path)
-            self._asked_in[path] = self._refreshes
+            self._read_in[path] = self._refreshes
         return self._infrastructure[path]
 
     async def get_node(self, name: str) -> Node | None:
@@ -237,11 +237,11 @@ class InfrastructureTemplates:
             self._nodes[name] = await read_if_there(self._workload.get(Node, name))
         return self._nodes[name]
 
-    def _is_worth_asking(self, path: str) -> bool:
+    def _is_worth_reading(self, path: str) -> bool:
         known = self._infrastructure.get(path)
         if known is None:
             return True
-        return not known.capacity and self._refreshes - self._asked_in[path] >= _PATIENCE
+        return not known.capacity and self._refreshes - self._read_in[path] >= _PATIENCE
 
     async def _find_api_version(self, reference: InfrastructureReference) -> str:
         group = reference.api_group

@@ -31,13 +31,13 @@ class ChannelCalls:
         self._timeout_s = timeout_s
 
     async def call(self, method: Method, request: Any) -> Any:
-        asking = self._channel.unary_unary(
+        call = self._channel.unary_unary(
             method.path,
             request_serializer=method.request.SerializeToString,
             response_deserializer=method.response.FromString,
         )
         try:
-            return await asking(request, timeout=self._timeout_s)
+            return await call(request, timeout=self._timeout_s)
         except grpc.aio.AioRpcError as error:
             raise RpcFailed(Code(error.code().value[0]), error.details() or "") from error
         except grpc.aio.UsageError as error:

@@ -85,8 +85,8 @@ class RemoteGroup:
         return await self._resize("NodeGroupDecreaseTargetSize", "DecreaseTargetSize", delta, expected)
 
     async def atomic_increase_size(self, delta: int, *, expected: int) -> Outcome:
-        asked = {"id": self.id, "delta": delta, "expected": expected}
-        return await self._remote.change("AtomicIncreaseSize", "AtomicIncreaseSize", **asked)
+        fields = {"id": self.id, "delta": delta, "expected": expected}
+        return await self._remote.change("AtomicIncreaseSize", "AtomicIncreaseSize", **fields)
 
     async def delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
         messages = [mapping.to_node_message(node_ref) for node_ref in nodes]

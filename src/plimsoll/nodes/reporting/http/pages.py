@@ -75,9 +75,11 @@ class DebugPages:
         return build_json_response(found)
 
     async def explain(self, request: Request) -> Response:
-        asked = [(kind, key) for kind, keys in read_query(request).items() if kind in self._explainers for key in keys]
+        queries = [
+            (kind, key) for kind, keys in read_query(request).items() if kind in self._explainers for key in keys
+        ]
         kind, (namespace, _, name) = (
-            (asked[0][0], asked[0][1].partition("/")) if len(asked) == 1 else ("", ("", "", ""))
+            (queries[0][0], queries[0][1].partition("/")) if len(queries) == 1 else ("", ("", "", ""))
         )
         if not namespace or not name:
             forms = " or ".join(f"/explain?{parameter}=NAMESPACE/NAME" for parameter in self._explainers)

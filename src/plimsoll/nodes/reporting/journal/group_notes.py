@@ -96,20 +96,20 @@ def find_settled_pods(refs: Iterable[Ref], loop: LoopResult) -> tuple[NotDone, .
     if loop.snapshot is None:
         return ()
     waiting = {(pending.pod.metadata.namespace, name) for pending in loop.snapshot.pending for name in pending.names}
-    asked = {PodKey(ref.namespace, ref.name): ref for ref in refs if (ref.namespace, ref.name) not in waiting}
-    if not asked:
+    unnamed = {PodKey(ref.namespace, ref.name): ref for ref in refs if (ref.namespace, ref.name) not in waiting}
+    if not unnamed:
         return ()
-    by_node = _group_by_node(set(asked), loop.snapshot)
+    by_node = _group_by_node(set(unnamed), loop.snapshot)
     found = {key for keys in by_node.values() for key in keys}
     notes = [
         _build_not_done(
             _build_scheduled_reason(node),
-            [asked[key] for key in sorted(keys)],
+            [unnamed[key] for key in sorted(keys)],
             _find_workloads(loop.snapshot, node, keys),
         )
         for node, keys in sorted(by_node.items())
     ]
-    gone = [asked[key] for key in sorted(set(asked) - found)]
+    gone = [unnamed[key] for key in sorted(set(unnamed) - found)]
     return (*notes, _build_not_done(_NOT_PENDING, gone)) if gone else tuple(notes)
 
 

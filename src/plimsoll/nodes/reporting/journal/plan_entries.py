@@ -266,10 +266,10 @@ def _list_pods(loop: LoopResult) -> Iterator[NotDone]:
             )
             listed.add_pods("stays unschedulable", left, pod, pod_outcome.remaining)
         if pod_outcome.helped:
-            asked = coming.get(pod_outcome.scale_ups) or coming.setdefault(
+            triggered = coming.get(pod_outcome.scale_ups) or coming.setdefault(
                 pod_outcome.scale_ups, _build_triggered_reason(pod_outcome.scale_ups, announced)
             )
-            listed.add_pods("waits for new nodes", asked, pod, pod_outcome.helped)
+            listed.add_pods("waits for new nodes", triggered, pod, pod_outcome.helped)
         if pod_outcome.waiting and pod_outcome.obstacle is not None:
             listed.add_pods("waits for new nodes", pod_outcome.obstacle, pod, pod_outcome.waiting)
         if pod_outcome.placed:

@@ -74,15 +74,15 @@ def build_status_report(config_map: ConfigMap, config: RuntimeConfig, *, now: da
 
 
 def _find_problems(
-    in_force: Mapping[str, Any] | None, steering: RuntimeConfig, *, reported_at: datetime | None
+    in_force: Mapping[str, Any] | None, config: RuntimeConfig, *, reported_at: datetime | None
 ) -> Iterator[str]:
     """Configured options that are not in force."""
-    if steering.problem:
-        yield f"the configuration cannot be used: {steering.problem}"
+    if config.problem:
+        yield f"the configuration cannot be used: {config.problem}"
         return
     if in_force is None:
         return
-    for spelling, wanted in steering.options.items():
+    for spelling, wanted in config.options.items():
         flag = find_flag(spelling)
         if flag is None or find_flag_problem(flag, wanted) is not None:
             continue
@@ -90,7 +90,7 @@ def _find_problems(
         used = flag.default if held is None or find_flag_problem(flag, held) is not None else flag.parse(held)
         if flag.parse(wanted) != used:
             difference = f"{flag.name} is configured as {wanted}, and the last loop iteration ran {_format_used(used)}"
-            yield f"{difference}: {_explain_not_in_force(steering.configured_at, reported_at)}"
+            yield f"{difference}: {_explain_not_in_force(config.configured_at, reported_at)}"
 
 
 def _format_used(used: Any) -> str:
@@ -137,9 +137,9 @@ def _read_counts(health: Json) -> Json:
     }
 
 
-def is_dry_run(in_force: Mapping[str, Any], steering: RuntimeConfig) -> bool:
+def is_dry_run(in_force: Mapping[str, Any], config: RuntimeConfig) -> bool:
     """Whether the autoscaler runs dry: a dry run writes no status, so the configuration counts too."""
-    return any(str(options.get("dry-run", "")).lower() == "true" for options in (in_force, steering.options))
+    return any(str(options.get("dry-run", "")).lower() == "true" for options in (in_force, config.options))
 
 
 def _compute_stale_after_s(in_force: Mapping[str, Any]) -> float:

@@ -150,7 +150,7 @@ def answer_checks(
     `queue`: all requests that wait for an answer. Requests that may add nodes and stand further in front take room on
     existing nodes first.
     """
-    asking = [
+    unanswered = [
         QueuedRequest(
             name=request.name,
             pods=request.pods,
@@ -160,7 +160,7 @@ def answer_checks(
         for request in queue
         if request.pods and request.problem is None and request.class_kind is not ClassKind.REGISTERED
     ]
-    return check_queued_requests(snapshot, policy, asking)
+    return check_queued_requests(snapshot, policy, unanswered)
 
 
 def _list_remaining(view: RequestView, run: Consumption) -> list[PendingPods]:

@@ -74,11 +74,11 @@ class FreedCapacity:
         self._given_back = frozenset(
             update.view.request.metadata.uid
             for update in updates
-            if update.kind in _GIVEN_BACK and _has_asked_for_nodes(update.view)
+            if update.kind in _GIVEN_BACK and _has_requested_nodes(update.view)
         )
 
 
-def _has_asked_for_nodes(view: RequestView) -> bool:
+def _has_requested_nodes(view: RequestView) -> bool:
     return view.phase is Phase.ARRIVING or view.details.intent is not None
 
 

@@ -120,12 +120,12 @@ def _load_components(file: str) -> dict[str, Schema]:
 @cache
 def _index_kinds(file: str) -> dict[tuple[str, str], str]:
     """Only kinds of the file's own group: lists and options are registered in every group and are not manifests."""
-    asked_for = set(_load_document(file).get("kinds", ()))
+    listed = set(_load_document(file).get("kinds", ()))
     found: dict[tuple[str, str], str] = {}
     for name, schema in _load_components(file).items():
         for identity in schema.get("x-kubernetes-group-version-kind", ()):
             group, version, kind = identity["group"], identity["version"], identity["kind"]
             api_version = f"{group}/{version}" if group else version
-            if kind in asked_for and _get_file_name(api_version) == file:
+            if kind in listed and _get_file_name(api_version) == file:
                 found[api_version, kind] = name
     return found

@@ -153,25 +153,25 @@ def _validate_resource_claims(claims: list[Json], path: str) -> list[FieldError]
 
 def _validate_pod_resources(spec: Json, path: str) -> list[FieldError]:
     """Requests and limits of the whole pod, and the containers' against them."""
-    asked = spec.get("resources")
-    if asked is None:
+    requested = spec.get("resources")
+    if requested is None:
         return []
     errors: list[FieldError] = []
-    if asked.get("claims"):
+    if requested.get("claims"):
         errors.append(fe.forbidden(f"{path}.claims", "claims cannot be set for Resources at pod-level"))
-    errors += resources.validate_requirements(asked, path, name_rule=resources.validate_pod_name)
+    errors += resources.validate_requirements(requested, path, name_rule=resources.validate_pod_name)
     totals: dict[str, Quantity] = {}
     for container in spec.get("containers", []):
         for name, amount in container.get("resources", {}).get("requests", {}).items():
             totals[name] = totals.get(name, Quantity(0)) + Quantity.parse(amount)
     for name, total in totals.items():
-        mine = asked.get("requests", {}).get(name, "0")
+        mine = requested.get("requests", {}).get(name, "0")
         if total > Quantity.parse(mine):
             detail = f"must be greater than or equal to aggregate container requests of {total}"
             errors.append(fe.invalid(f"{path}.requests[{name}]", mine, detail))
     for position, container in enumerate(spec.get("containers", [])):
         for name, amount in container.get("resources", {}).get("limits", {}).items():
-            limit = asked.get("limits", {}).get(name)
+            limit = requested.get("limits", {}).get(name)
             if limit is not None and Quantity.parse(amount) > Quantity.parse(limit):
                 detail = f"must be less than or equal to pod limits of {limit}"
                 errors.append(fe.invalid(f"{path}.containers[{position}][{name}].limits", amount, detail))

@@ -139,10 +139,10 @@ def _validate_against_limit(name: str, amount: str, *, limit: str | None, path: 
         if may_overcommit(name):
             return []
         return [fe.required(f"{path}.limits", "Limit must be set for non overcommitable resources")]
-    asked, allowed = Quantity.parse(amount), Quantity.parse(limit)
-    if asked != allowed and not may_overcommit(name):
+    requested, allowed = Quantity.parse(amount), Quantity.parse(limit)
+    if requested != allowed and not may_overcommit(name):
         return [fe.invalid(f"{path}.requests", amount, f"must be equal to {name} limit of {limit}")]
-    if asked > allowed:
+    if requested > allowed:
         return [fe.invalid(f"{path}.requests", amount, f"must be less than or equal to {name} limit of {limit}")]
     return []
 

@@ -234,7 +234,7 @@ class CompiledVersion:
         if not errors:
             correlation = None if before is None else Correlation(resource, before, self.schema)
             errors = self._validate_values(resource, before, correlation, only_status=only_status)
-            errors += self._validate_rules(resource, before, correlation, (errors, warnings))
+            errors += self._validate_rules(resource, before, correlation, errors, warnings)
         return Admission(
             object=resource,
             group=self.names.group,
@@ -293,8 +293,10 @@ class CompiledVersion:
         resource: dict[str, Any],
         before: dict[str, Any] | None,
         correlation: Correlation | None,
-        so_far: tuple[list[FieldError], list[str]],
+        errors: list[FieldError],
+        warnings: list[str],
     ) -> list[FieldError]:
+        """Errors of the rules, unless earlier errors block them; failures that an update may have go to `warnings`."""
         if self._rules is None:
             return []
         from plimsoll.objects.schema.rules.rules import (  # noqa: PLC0415 - as above
@@ -302,7 +304,6 @@ class CompiledVersion:
             NOT_CHECKED,
         )
 
-        errors, warnings = so_far
         if any(error.type in BLOCKING for error in errors):
             return [NOT_CHECKED]
         judgement = self._rules.validate(resource, before, correlation=correlation)

@@ -23,7 +23,7 @@ _MAX_UINT64 = 2**64 - 1
 _MOST_EXPENSIVE_SHOWN = 4
 
 
-class CostTally:
+class TotalCost:
     """The total cost of the rules of one schema, and the most expensive of them."""
 
     def __init__(self, *, check_each: bool) -> None:
@@ -42,10 +42,10 @@ class CostTally:
         """The complaint about the total, after those about the rules to blame."""
         if self._total <= DEFINITION_LIMIT:
             return []
-        blame = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+        problem = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
         subject = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
         return [
-            *(fields.forbidden(expensive, blame) for _, expensive in self._expensive),
+            *(fields.forbidden(expensive, problem) for _, expensive in self._expensive),
             fields.forbidden(path, _format_over_budget(subject, self._total, DEFINITION_LIMIT)),
         ]
 
@@ -61,7 +61,7 @@ class NodeContext:
         self.is_resource = is_resource
 
 
-def validate_rules(schema: StructuralSchema, path: str, *, context: NodeContext, tally: CostTally) -> list[FieldError]:
+def validate_rules(schema: StructuralSchema, path: str, *, context: NodeContext, total: TotalCost) -> list[FieldError]:
     """The errors of the rules of one node."""
     rules_path = child(path, "x-kubernetes-validations")
     declared = declare(schema, "self", is_resource=context.is_resource)
@@ -73,12 +73,12 @@ def validate_rules(schema: StructuralSchema, path: str, *, context: NodeContext,
         return [fields.internal_error(rules_path, detail)]
     errors = []
     for position, rule in enumerate(schema.rules):
-        errors += _validate_rule(rule, index(rules_path, position), declared=declared, context=context, tally=tally)
+        errors += _validate_rule(rule, index(rules_path, position), declared=declared, context=context, total=total)
     return errors
 
 
 def _validate_rule(
-    rule: ValidationRule, path: str, *, declared: Declared, context: NodeContext, tally: CostTally
+    rule: ValidationRule, path: str, *, declared: Declared, context: NodeContext, total: TotalCost
 ) -> list[FieldError]:
     old_type = cel.OptionalType(declared.type) if rule.optional_old_self else declared.type
     variables = {"self": declared.type, "oldSelf": old_type}
@@ -93,8 +93,8 @@ def _validate_rule(
         if occurrences is None:
             occurrences = compute_most_in_request(declared.smallest_bytes)
         cost = min(program.estimate_cost() * occurrences, _MAX_UINT64)
-        errors += _validate_cost("estimated rule cost", cost, child(path, "rule"), tally)
-        errors += _validate_message(rule, path, variables=variables, tally=tally)
+        errors += _validate_cost("estimated rule cost", cost, child(path, "rule"), total)
+        errors += _validate_message(rule, path, variables=variables, total=total)
     if program is not None and program.uses("oldSelf"):
         if context.uncorrelatable is not None:
             detail = (
@@ -108,7 +108,7 @@ def _validate_rule(
 
 
 def _validate_message(
-    rule: ValidationRule, path: str, *, variables: dict[str, cel.CelType], tally: CostTally
+    rule: ValidationRule, path: str, *, variables: dict[str, cel.CelType], total: TotalCost
 ) -> list[FieldError]:
     if not rule.message_expression:
         return []
@@ -119,12 +119,12 @@ def _validate_message(
         problem = error.message.removeprefix("messageExpression ").removeprefix("cel expression ")
         detail = f"messageExpression {problem}"
         return [fields.invalid(place, _print_rule(rule), detail)]
-    return _validate_cost("estimated messageExpression cost", min(message.estimate_cost(), _MAX_UINT64), place, tally)
+    return _validate_cost("estimated messageExpression cost", min(message.estimate_cost(), _MAX_UINT64), place, total)
 
 
-def _validate_cost(subject: str, cost: int, path: str, tally: CostTally) -> list[FieldError]:
-    tally.add(cost, path)
-    if not tally.check_each or cost <= EXPRESSION_LIMIT:
+def _validate_cost(subject: str, cost: int, path: str, total: TotalCost) -> list[FieldError]:
+    total.add(cost, path)
+    if not total.check_each or cost <= EXPRESSION_LIMIT:
         return []
     return [fields.forbidden(path, _format_over_budget(subject, cost, EXPRESSION_LIMIT))]
 

@@ -24,7 +24,7 @@ from plimsoll.objects.schema.field_paths import BadPath, find_field
 from plimsoll.objects.schema.structural import StructuralSchema, has_rules
 
 if TYPE_CHECKING:
-    from plimsoll.objects.schema.definition.rule_checks import CostTally
+    from plimsoll.objects.schema.definition.rule_checks import TotalCost
 
 KNOWN_TYPES = ("array", "boolean", "integer", "number", "object", "string")
 REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -66,8 +66,8 @@ def validate_schema(schema: StructuralSchema, path: str, *, strictness: Strictne
     walk = _Walk(strictness, check_rules=check_rules)
     walk.visit(_Node(schema=schema, path=path, is_root=True))
     errors += walk.errors + walk.rule_errors
-    if walk.tally is not None:
-        errors += walk.tally.find_errors(path)
+    if walk.total is not None:
+        errors += walk.total.find_errors(path)
     return errors
 
 
@@ -86,11 +86,11 @@ class _Walk:
         self._strictness = strictness
         self.errors: list[FieldError] = []
         self.rule_errors: list[FieldError] = []
-        self.tally: CostTally | None = None
+        self.total: TotalCost | None = None
         if check_rules:
-            from plimsoll.objects.schema.definition.rule_checks import CostTally  # noqa: PLC0415 - most schemas need no CEL
+            from plimsoll.objects.schema.definition.rule_checks import TotalCost  # noqa: PLC0415 - most schemas need no CEL
 
-            self.tally = CostTally(check_each=strictness.cost_per_expression)
+            self.total = TotalCost(check_each=strictness.cost_per_expression)
 
     def visit(self, node: _Node) -> None:
         clean_until = len(self.errors)
@@ -107,10 +107,10 @@ class _Walk:
             self.errors += list_type_checks.validate_list_keys(schema, path)
         self.errors += _validate_rule_texts(schema, path)
         is_clean = len(self.errors) == clean_until
-        if schema.rules and is_clean and self.tally is not None and node.rules_count:
-            self._check_rules(node, self.tally)
+        if schema.rules and is_clean and self.total is not None and node.rules_count:
+            self._check_rules(node, self.total)
 
-    def _check_rules(self, node: _Node, tally: CostTally) -> None:
+    def _check_rules(self, node: _Node, total: TotalCost) -> None:
         from plimsoll.objects.schema.definition.rule_checks import (  # noqa: PLC0415 - as above
             NodeContext,
             validate_rules,
@@ -121,7 +121,7 @@ class _Walk:
             uncorrelatable=node.uncorrelatable,
             is_resource=node.is_root or node.schema.embedded_resource,
         )
-        self.rule_errors += validate_rules(node.schema, node.path, context=context, tally=tally)
+        self.rule_errors += validate_rules(node.schema, node.path, context=context, total=total)
 
     def _validate_own_fields(self, node: _Node) -> list[FieldError]:
         schema, path = node.schema, node.path

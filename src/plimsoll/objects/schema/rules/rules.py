@@ -128,7 +128,7 @@ class RuleTree:
             return
         if self._schema.rules:
             for rule in self._compile_rules():
-                self._run_rule(rule, path, (value, old), ratchet=ratchet, judgement=judgement)
+                self._run_rule(rule, path, value, old, ratchet=ratchet, judgement=judgement)
         if isinstance(value, list) and self._items is not None:
             before = ListMap(old if isinstance(old, list) else [], self._schema)
             for position, item in enumerate(value):
@@ -170,7 +170,8 @@ class RuleTree:
         self,
         rule: CompiledRule | FieldError,
         path: str,
-        values: tuple[Any, Any],
+        value: Any,
+        old: Any,
         *,
         ratchet: _Ratchet,
         judgement: Judgement,
@@ -178,7 +179,6 @@ class RuleTree:
         if isinstance(rule, FieldError):
             judgement.errors.append(fields.invalid(path, rule.value, rule.detail))
             return
-        value, old = values
         if rule.uses_old_self and old is None and not rule.is_optional:
             return
         variables = {"self": value, "oldSelf": old}

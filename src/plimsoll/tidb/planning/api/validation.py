@@ -114,11 +114,16 @@ def find_warnings(autoscaler: TidbClusterAutoScaler) -> tuple[str, ...]:
 def _find_reference_problems(
     autoscaler: TidbClusterAutoScaler, open_namespaces: Collection[str]
 ) -> Iterator[FieldProblem]:
-    cluster, home = autoscaler.spec.cluster, autoscaler.metadata.namespace
+    cluster, own_namespace = autoscaler.spec.cluster, autoscaler.metadata.namespace
     if not cluster.name:
         yield FieldProblem(code="", field="spec.cluster.name", reason="Required value")
-    if home and cluster.namespace and cluster.namespace != home and cluster.namespace not in open_namespaces:
-        reason = f"namespace {cluster.namespace} does not allow autoscalers of {home}"
+    if (
+        own_namespace
+        and cluster.namespace
+        and cluster.namespace != own_namespace
+        and cluster.namespace not in open_namespaces
+    ):
+        reason = f"namespace {cluster.namespace} does not allow autoscalers of {own_namespace}"
         yield FieldProblem(code="V16", field="spec.cluster.namespace", reason=reason)
 
 

@@ -149,9 +149,9 @@ def _limit_to_one_store(
 ) -> list[tuple[DesiredCount, Step]]:
     """A removal that was started continues, and no other is started meanwhile."""
     leaving = {group.name for group in context.observed.groups if context.is_tikv and is_shrinking(group)}
-    takers = [step.group for _, step in steps if isinstance(step, TakeOut)]
-    first = next((name for name in takers if name in leaving), takers[0] if takers else "")
-    is_other_leaving = bool(leaving - {first, *takers})
+    draining = [step.group for _, step in steps if isinstance(step, TakeOut)]
+    first = next((name for name in draining if name in leaving), draining[0] if draining else "")
+    is_other_leaving = bool(leaving - {first, *draining})
     message = "another store is being removed or is removed first"
     return [
         (

@@ -70,27 +70,27 @@ class ResourceQuotas:
             )
             if unspecified is not None:
                 raise forbidden(attempt, f"failed quota: {quota['metadata']['name']}: {unspecified}")
-        asked = self._compute_added(attempt) if pertinent else {}
-        charged = [(quota, usage) for quota, usage in pertinent if usage.terms.names.intersection(asked)]
+        requested = self._compute_added(attempt) if pertinent else {}
+        charged = [(quota, usage) for quota, usage in pertinent if usage.terms.names.intersection(requested)]
         for quota, usage in charged:
-            _check(attempt, quota, used=usage.compute_used(), asked=asked)
+            _check(attempt, quota, used=usage.compute_used(), requested=requested)
         if not attempt.dry_run:
             key = Key(stored_as, attempt.namespace, attempt.obj["metadata"].get("name") or attempt.name)
             for _, usage in charged:
-                usage.reserve(attempt, key, asked)
+                usage.reserve(attempt, key, requested)
         return charged
 
     def _compute_added(self, attempt: AdmissionAttributes) -> Amounts:
         """What the write adds, without zeros."""
         assert attempt.obj is not None
         stored_as, now = attempt.resource.stored_as, self._clock.now()
-        asked = compute_usage(stored_as, attempt.obj, now=now)
-        negative = sorted(name for name, amount in asked.items() if amount.nano < 0)
+        requested = compute_usage(stored_as, attempt.obj, now=now)
+        negative = sorted(name for name, amount in requested.items() if amount.nano < 0)
         if negative:
             raise forbidden(attempt, f"quota usage is negative for resource(s): {','.join(negative)}")
         if attempt.operation == UPDATE and attempt.old is not None:
-            asked = subtract_amounts(asked, compute_usage(stored_as, attempt.old, now=now))
-        return {name: amount for name, amount in asked.items() if amount}
+            requested = subtract_amounts(requested, compute_usage(stored_as, attempt.old, now=now))
+        return {name: amount for name, amount in requested.items() if amount}
 
     def _get_usage(self, quota: Json) -> QuotaUsage:
         metadata = quota["metadata"]
@@ -134,17 +134,17 @@ def _is_judged(attempt: AdmissionAttributes) -> bool:
     return attempt.operation == CREATE or attempt.resource.stored_as in _MEASURED_ON_UPDATE
 
 
-def _check(attempt: AdmissionAttributes, quota: Json, *, used: Amounts, asked: Amounts) -> None:
+def _check(attempt: AdmissionAttributes, quota: Json, *, used: Amounts, requested: Amounts) -> None:
     hard = parse_quantities((quota.get("spec") or {}).get("hard"))
     exceeded = [
         name
         for name in sorted(hard)
-        if name in asked and asked[name].nano > 0 and (used[name] + asked[name]) > hard[name]
+        if name in requested and requested[name].nano > 0 and (used[name] + requested[name]) > hard[name]
     ]
     if exceeded:
         parts = (
             f"{called}: {','.join(_format_amounts(amounts, exceeded))}"
-            for called, amounts in (("requested", asked), ("used", used), ("limited", hard))
+            for called, amounts in (("requested", requested), ("used", used), ("limited", hard))
         )
         raise forbidden(attempt, f"exceeded quota: {quota['metadata']['name']}, {', '.join(parts)}")
 

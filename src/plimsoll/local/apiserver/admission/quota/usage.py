@@ -49,8 +49,8 @@ def find_resource(name: str) -> str | None:
     if name in _COUNTED_BY_NAME:
         return name
     bare = name.removeprefix(_REQUESTS)
-    is_asked = name.startswith(_REQUESTS) and is_extended(bare)
-    return "pods" if name in _POD_NAMES or is_huge_page(bare) or is_asked else None
+    is_requested = name.startswith(_REQUESTS) and is_extended(bare)
+    return "pods" if name in _POD_NAMES or is_huge_page(bare) or is_requested else None
 
 
 def select_names_of_resource(stored_as: str, hard: Iterable[str]) -> frozenset[str]:

@@ -69,29 +69,28 @@ def _compare_field(element: str, before: Any, after: Any, *, atom: Atom, into: C
         return
     narrowed_before, narrowed_after = atom.narrow(before), atom.narrow(after)
     if narrowed_before is narrowed_after:
-        _compare_as(narrowed_after, element, (before, after), into)
+        _compare_as(narrowed_after, element, before, after, into=into)
     else:
         # The type changed: what it was is gone, what it is is new, and the field itself was modified.
-        _compare_as(narrowed_before, element, (before, after), into)
-        _compare_as(narrowed_after, element, (before, after), into)
+        _compare_as(narrowed_before, element, before, after, into=into)
+        _compare_as(narrowed_after, element, before, after, into=into)
 
 
-def _compare_as(atom: Atom, element: str, sides: tuple[Any, Any], into: Comparison) -> None:
-    before, after = sides
+def _compare_as(atom: Atom, element: str, before: Any, after: Any, *, into: Comparison) -> None:
     if atom.map is not None:
-        one, other = _convert(before, dict), _convert(after, dict)
-        if atom.map.is_atomic or not (one or other):
+        old_map, new_map = _convert(before, dict), _convert(after, dict)
+        if atom.map.is_atomic or not (old_map or new_map):
             into.mark_difference(element, before, after)
             return
         below = Comparison()
-        _compare_maps(one or {}, other or {}, atom.map, into=below)
+        _compare_maps(old_map or {}, new_map or {}, atom.map, into=below)
     elif atom.scalar is None and atom.list is not None:
-        first, second = _convert(before, list), _convert(after, list)
-        if atom.list.is_atomic or not (first or second):
+        old_list, new_list = _convert(before, list), _convert(after, list)
+        if atom.list.is_atomic or not (old_list or new_list):
             into.mark_difference(element, before, after)
             return
         below = Comparison()
-        _compare_lists(first or [], second or [], atom.list, into=below)
+        _compare_lists(old_list or [], new_list or [], atom.list, into=below)
     else:
         into.mark_difference(element, before, after)
         return

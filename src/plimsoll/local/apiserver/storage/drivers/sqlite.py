@@ -59,7 +59,7 @@ class SqliteDriver:
         self._directory = Path(directory)
         self._file = self._directory / DATA_FILE
         self._durability = Durability(durability)
-        self._inbox: SimpleQueue[Write | Compaction | _Stop] = SimpleQueue()
+        self._queue: SimpleQueue[Write | Compaction | _Stop] = SimpleQueue()
         self._in_hand: Sequence[Write | Compaction] = ()
         self._thread: threading.Thread | None = None
         self._over: asyncio.Future[None] | None = None
@@ -116,13 +116,13 @@ class SqliteDriver:
             self._loop = asyncio.get_running_loop()
             self._thread = threading.Thread(target=self._run_writer, name="plimsoll-store-writer", daemon=True)
             self._thread.start()
-        self._inbox.put(write)
+        self._queue.put(write)
 
     def forget(self, forgotten: Compaction) -> None:
-        self._inbox.put(forgotten)
+        self._queue.put(forgotten)
 
     async def aclose(self, revision: int) -> None:
-        self._inbox.put(_Stop(revision))
+        self._queue.put(_Stop(revision))
         if self._thread is None:
             self._write_until_stopped()
             self._ended = True
@@ -157,13 +157,13 @@ class SqliteDriver:
     def _wait_for_batch(self) -> tuple[list[Write | Compaction], _Stop | None]:
         """Wait for something to do, and take whatever else is waiting with it."""
         batch: list[Write | Compaction] = []
-        item = self._inbox.get()
+        item = self._queue.get()
         while not isinstance(item, _Stop):
             batch.append(item)
             if len(batch) == _MOST_IN_ONE_COMMIT:
                 return batch, None
             try:
-                item = self._inbox.get_nowait()
+                item = self._queue.get_nowait()
             except Empty:
                 return batch, None
         return batch, item
@@ -211,8 +211,8 @@ class SqliteDriver:
         """The thread has ended: nothing that is still here will ever be written."""
         self._ended = True
         left = list(self._in_hand)
-        while not self._inbox.empty():
-            item = self._inbox.get()
+        while not self._queue.empty():
+            item = self._queue.get()
             if not isinstance(item, _Stop):
                 left.append(item)
         problem = StoreClosed(f"{self._file}: the writer has stopped")

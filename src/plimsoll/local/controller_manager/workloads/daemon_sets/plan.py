@@ -71,7 +71,7 @@ def compute_daemon_set_status(view: DaemonView, *, collisions: int = 0) -> Daemo
     by_node = _group_by_node(view.pods)
     runs = {node.metadata.name for node in view.nodes if eligibility.check(node) is NodeEligibility.RUNS}
     there = [by_node[name][0] for name in sorted(runs) if name in by_node]
-    strays = sum(node.metadata.name in by_node for node in view.nodes if node.metadata.name not in runs)
+    misscheduled = sum(node.metadata.name in by_node for node in view.nodes if node.metadata.name not in runs)
     available = sum(_is_available(view, pod) for pod in there)
     return DaemonSetStatus(
         observed_generation=view.daemon_set.metadata.generation,
@@ -81,7 +81,7 @@ def compute_daemon_set_status(view: DaemonView, *, collisions: int = 0) -> Daemo
         number_ready=sum(map(is_pod_ready, there)),
         number_available=available,
         number_unavailable=len(runs) - available,
-        number_misscheduled=strays,
+        number_misscheduled=misscheduled,
         collision_count=collisions or view.daemon_set.status.collision_count,
         conditions=view.daemon_set.status.conditions,
     )

@@ -162,8 +162,8 @@ def _scale_down(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, w
     if not condemned:
         return True
     first = condemned[0]
-    lowest_ill = next((pod for pod in reversed(condemned) if _is_ill(view, pod)), None)
-    if not _is_leaving(first) and (not _is_ill(view, first) or first is lowest_ill):
+    lowest_unhealthy = next((pod for pod in reversed(condemned) if _is_unhealthy(view, pod)), None)
+    if not _is_leaving(first) and (not _is_unhealthy(view, first) or first is lowest_unhealthy):
         work.delete.append(first)
     return False
 
@@ -181,7 +181,7 @@ def _plan_update(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, 
         if pod.metadata.labels.get(REVISION_LABEL) != view.update and not _is_leaving(pod):
             work.delete.append(pod)
             return
-        if _is_ill(view, pod):
+        if _is_unhealthy(view, pod):
             return
 
 
@@ -202,5 +202,5 @@ def _is_available(view: StatefulSetView, pod: Pod) -> bool:
     return _is_running_and_ready(pod) and is_available(pod, min_ready_s=min_ready_s, now=view.now)
 
 
-def _is_ill(view: StatefulSetView, pod: Pod) -> bool:
+def _is_unhealthy(view: StatefulSetView, pod: Pod) -> bool:
     return _is_leaving(pod) or not _is_available(view, pod)
