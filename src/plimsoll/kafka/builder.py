@@ -18,7 +18,7 @@ from plimsoll.kafka.engine.engine import EngineDependencies, run_in_thread
 from plimsoll.kafka.engine.engines import BrokerConnections, Engines, NoEngines
 from plimsoll.kafka.reporting.cluster_reporter import ClusterReporter
 from plimsoll.kafka.reporting.rebalance_reporter import RebalanceReporter
-from plimsoll.kafka.settings import LAST_PLANS_MAP, KafkaMode, KafkaSettings, RebalanceEngine
+from plimsoll.kafka.settings import LAST_PLANS_MAP, KafkaMode, KafkaSettings
 from plimsoll.kafka.wire.names import PAUSE_ANNOTATION
 from plimsoll.kube.secret_tls import ClusterSecrets
 from plimsoll.operator.pause import ActionGuard, read_pause, read_pause_annotation
@@ -91,7 +91,7 @@ class KafkaOperatorParts:
         self.cluster_reporter = ClusterReporter(**reported)
         self.rebalance_reporter = RebalanceReporter(**reported)
         self.connections = BrokerConnections(dependencies.connector, clock=clock, guard=client.guard)
-        has_engine = settings.engine is RebalanceEngine.PLIMSOLL
+        has_engine = settings.has_engines
         engines = Engines(
             self.connections,
             EngineDependencies(

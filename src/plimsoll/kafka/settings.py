@@ -38,6 +38,9 @@ class KafkaSettings(Value):
 
     mode: KafkaMode = KafkaMode.OPERATOR
     engine: RebalanceEngine = RebalanceEngine.PLIMSOLL
+    serves_engines: bool = False
+    """Other programs reach the engine of each cluster as its Cruise Control. Beside Strimzi there are engines only
+    then: otherwise Strimzi's Cruise Controls plan and move."""
     dry_run: bool = False
     namespace: str = ""
     """The namespace of the Kafkas; empty: all namespaces."""
@@ -46,3 +49,9 @@ class KafkaSettings(Value):
     resync_s: float = RESYNC_S
     workers: int = 4
     """Clusters that are reconciled at a time: one may wait for minutes until its pods are gone."""
+
+    @property
+    def has_engines(self) -> bool:
+        """Whether this process plans and moves."""
+        is_served = self.mode is KafkaMode.OPERATOR or self.serves_engines
+        return self.engine is RebalanceEngine.PLIMSOLL and is_served

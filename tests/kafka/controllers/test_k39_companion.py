@@ -6,9 +6,17 @@ A small stand-in for Strimzi gives out node ids, writes pod sets and pool status
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any
 
+import pytest
+
+from plimsoll.app.kafka.cruise_control_router import CruiseControlRouter
+from plimsoll.kafka.cruise_control.server.authentication import Authentication, User
+from plimsoll.kafka.cruise_control.server.endpoints import Role
 from plimsoll.kafka.settings import KafkaMode, KafkaSettings
+from plimsoll.web.asgi_client import AsgiClient
+from plimsoll.web.client import Request, Response
 from tests.kafka.controllers.operator_bench import API, OperatorBench
 from tests.kafka.controllers.pod_set_cluster import SETS, build_listed_pod
 from tests.objects.crds.kafka_definitions import NAMESPACE, list_strimzi_definitions
@@ -21,8 +29,10 @@ CONFIG_MAP = f"/api/v1/namespaces/{NAMESPACE}/configmaps/c-auto-rebalancing"
 class CompanionBench(OperatorBench):
     """The companion, and what Strimzi would do."""
 
-    def __init__(self) -> None:
-        super().__init__(settings=KafkaSettings(mode=KafkaMode.COMPANION), definitions=list_strimzi_definitions())
+    def __init__(self, *, serves_engines: bool = True) -> None:
+        """`serves_engines`: the engine of this process is the Cruise Control that Strimzi asks."""
+        settings = KafkaSettings(mode=KafkaMode.COMPANION, serves_engines=serves_engines)
+        super().__init__(settings=settings, definitions=list_strimzi_definitions())
 
     def run_strimzi(self) -> None:
         pool = self.ask("GET", f"{API}/kafkanodepools/p").body
@@ -127,3 +137,67 @@ def test_k39_a_kafka_that_does_not_ask_is_left_alone():
         bench.step(3)
         assert bench.rebalances == {}
         assert bench.ask("GET", CONFIG_MAP).status == 404
+
+
+# ---- the engine as a Cruise Control
+
+USERS = Authentication((User(name="operator", password="secret", role=Role.ADMIN),))
+BASIC = {"Authorization": f"Basic {b64encode(b'operator:secret').decode()}"}
+
+
+def ask_cruise_control(bench: OperatorBench, url: str, *, method: Any = "GET", headers: Any = BASIC) -> Response:
+    router = CruiseControlRouter(bench.parts.connections, USERS)
+    answer = bench.run.run_until(AsgiClient(router).send(Request(method=method, url=url, headers=headers)))
+    assert isinstance(answer, Response)
+    return answer
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://c-cruise-control.kafka.svc:9090/kafkacruisecontrol",
+        "http://plimsoll:9090/kafka/c/kafkacruisecontrol",
+        "http://plimsoll:9090/kafkacruisecontrol",
+    ],
+    ids=["service", "path", "only cluster"],
+)
+def test_k39_the_companion_serves_the_engine_of_a_cluster_that_does_not_ask(url: str):
+    with CompanionBench() as bench:
+        bench.make_running(is_asked=False)
+        assert ask_cruise_control(bench, f"{url}/state?json=true", headers={}).status == 401
+        answer = ask_cruise_control(bench, f"{url}/rebalance?dryrun=true&json=true", method="POST")
+        assert (answer.status, "summary" in json.loads(answer.body)) == (200, True)
+        found = ask_cruise_control(bench, f"{url}/kafka_cluster_state?json=true")
+        assert json.loads(found.body)["KafkaBrokerState"]["ReplicaCountByBrokerId"] == {"0": 30, "1": 30, "2": 30}
+
+
+def test_k39_a_cluster_that_is_not_there_is_not_served():
+    with CompanionBench() as bench:
+        bench.make_running()
+        answer = ask_cruise_control(bench, "http://d-cruise-control.kafka.svc:9090/kafkacruisecontrol/state")
+        assert answer.status == 404
+        assert b"now: kafka/c" in answer.body
+
+
+def test_k39_without_an_address_the_companion_starts_no_engine():
+    with CompanionBench(serves_engines=False) as bench:
+        bench.make_running()
+        bench.scale(4)
+        bench.run_strimzi()
+        bench.make_ready(3)
+        bench.step(2)
+        assert bench.parts.connections.list_engines() == []
+
+
+def test_k39_a_config_map_of_a_user_is_not_taken_for_the_state():
+    with CompanionBench() as bench:
+        url = CONFIG_MAP.rpartition("/")[0]
+        bench.made(url, {"metadata": {"name": "c-auto-rebalancing"}, "data": {"mine": "yes"}})
+        bench.make_running()
+        bench.scale(4)
+        bench.run_strimzi()
+        result = bench.step()
+        assert result is not None
+        assert result.problem is not None
+        assert "configmap/kafka/c-auto-rebalancing is not ours" in str(result.problem)
+        assert bench.ask("GET", CONFIG_MAP).body["data"] == {"mine": "yes"}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.kafka.controllers.cluster_actuator import ClusterActuator
 from plimsoll.kafka.settings import KafkaSettings
 from tests.kafka.controllers.operator_bench import API, OperatorBench
 from tests.kafka.controllers.pod_set_cluster import SETS
@@ -203,3 +204,51 @@ def test_a_failed_reconcile_keeps_the_warnings_of_the_last_good_one():
         bench.step()
         assert bench.conditions == {"NotReady": ["KafkaUnavailable"], "Warning": ["ScaleDownPreventionCheck"]}
         assert bench.status_of_kafka["conditions"][1] == before[1], "with its time"
+
+
+# ---- nodes that a status does not name
+
+
+def test_a_pool_that_lost_its_status_keeps_brokers_with_replicas():
+    with SweptBench() as bench:
+        bench.make_cluster(modes=None)
+        bench.patch(f"{POOLS}/p/status", {"status": None})
+        bench.scale(2, next_node_ids="[7-9]")
+        bench.step(2)
+        assert len(bench.live) == 3
+        assert bench.pool_ids() == [0, 1, 2]
+        assert bench.conditions == {"Ready": [""], "Warning": ["ScaleDownPreventionCheck"]}
+
+
+def test_a_pod_set_with_a_pod_that_is_not_its_node_is_not_changed():
+    with OperatorBench() as bench:
+        bench.make_cluster()
+        pods = bench.ask("GET", f"{SETS}/c-p").body["spec"]["pods"]
+        odd = {**pods[0], "metadata": {**pods[0]["metadata"], "name": "c-p-03"}}
+        bench.patch(f"{SETS}/c-p", {"spec": {"pods": [*pods, odd]}})
+        before = bench.live
+        bench.scale(4)
+        bench.step(2)
+        assert bench.live == before
+        assert bench.conditions == {"NotReady": ["UnreadableObject"]}
+        assert "strimzipodset/kafka/c-p lists c-p-03" in list_messages(bench)
+
+
+def test_brokers_that_got_replicas_while_other_pods_went_stay(monkeypatch: pytest.MonkeyPatch):
+    with SweptBench() as bench:
+        bench.make_cluster(pools=("p", "q"), modes=None, topic=False)
+        bench.scale(2)
+        bench.scale(2, "q")
+        wait = ClusterActuator.wait_until_gone
+
+        async def wait_and_create(*values: Any) -> None:
+            await wait(*values)
+            if not bench.brokers.catch_up().topics:
+                bench.brokers.create_topic("late", [[12, 11]], size_bytes=1_000_000)
+
+        monkeypatch.setattr(ClusterActuator, "wait_until_gone", wait_and_create)
+        bench.step()
+        assert bench.live == ["c-p-0", "c-p-1", "c-q-10", "c-q-11", "c-q-12"]
+        assert (bench.pool_ids("p"), bench.pool_ids("q")) == ([0, 1], [10, 11, 12])
+        bench.step()
+        assert bench.conditions == {"Ready": [""], "Warning": ["ScaleDownPreventionCheck"]}

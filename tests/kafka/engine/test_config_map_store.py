@@ -263,3 +263,20 @@ def test_an_execution_goes_on_after_a_restart_with_its_record_in_the_api_server(
     assert bench.count_replicas(3) >= 20
     assert bench.list_throttles() == []
     assert world.list_names() == []
+
+
+@pytest.mark.parametrize("name", ["c-execution", "c-execution-plan-0", "c-execution-plan-1"])
+def test_a_config_map_of_a_user_is_neither_changed_nor_deleted(world: World, name: str):
+    body = {"metadata": {"name": name, "namespace": "ns"}, "data": {"mine": "yes"}}
+    world.do(world.client.create(ConfigMap, body, namespace="ns"))
+    store = world.build_store()
+
+    async def execute() -> None:
+        await store.read()
+        await store.write_plan(build_plan())
+        await store.write_state(build_state())
+        await store.write_state(RecordedState())
+
+    with pytest.raises(RecordUnusable, match=f"ConfigMap ns/{name} is not ours"):
+        world.do(execute())
+    assert world.do(world.client.get(ConfigMap, name, namespace="ns")).data == {"mine": "yes"}

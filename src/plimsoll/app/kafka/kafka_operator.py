@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import structlog
 
+from plimsoll.app.kafka.cruise_control_router import CruiseControlRouter
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kafka.brokers.access import KubernetesBrokers
 from plimsoll.kafka.builder import KafkaOperatorParts, OperatorDependencies
@@ -27,6 +28,7 @@ from plimsoll.operator.process import ControllerProcess, ProcessSettings
 from plimsoll.operator.reconcile_all import reconcile_all
 from plimsoll.runtime.supervisor import Service
 from plimsoll.web.client import AiohttpClient
+from plimsoll.web.serving import check_address, serve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kafka.builder import KafkaOperatorControllers
+    from plimsoll.kafka.cruise_control.server.authentication import Authentication
     from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
     from plimsoll.kafka.reporting.rebalance_reporter import RebalanceResult
     from plimsoll.kafka.settings import KafkaSettings
@@ -45,10 +48,20 @@ if TYPE_CHECKING:
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.kube.transport import Guard
     from plimsoll.operator.reconcile_all import FailedReconcile
+    from plimsoll.web.serving import TlsFiles
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _TIMEOUT_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CruiseControlServing:
+    """How the engines are served as Cruise Controls. `address`: HOST:PORT; `tls` None: plain http."""
+
+    address: str
+    authentication: Authentication
+    tls: TlsFiles | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +74,8 @@ class KafkaOperatorSettings:
     host: str = "localhost"
     address: str = ":8088"
     leader_elect: bool = True
+    serving: CruiseControlServing | None = None
+    """Where other programs reach the engines; None: nowhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +96,20 @@ class KafkaProgram:
     recorder: EventRecorder
     journal: LazyJournal | None
     pages: ASGIApp
+    serving: CruiseControlServing | None = None
 
     def list_standby_services(self) -> list[Service]:
         return self.informers.list_services()
 
     def list_services(self) -> list[Service]:
-        return [Service(name="events", run=self.recorder.run), *self.controllers.list_services()]
+        served = [Service(name="cruise-control", run=self._serve)] if self.serving is not None else []
+        return [Service(name="events", run=self.recorder.run), *self.controllers.list_services(), *served]
+
+    async def _serve(self) -> None:
+        """Only the leader serves: its engines execute."""
+        assert self.serving is not None
+        router = CruiseControlRouter(self.parts.connections, self.serving.authentication)
+        await serve(router, self.serving.address, tls=self.serving.tls)
 
     async def leave(self) -> None:
         await self.parts.close()
@@ -121,6 +144,8 @@ class KafkaOperatorProcess:
     async def run(self) -> None:
         """Runs until cancelled, or until leadership is lost. Raises `RivalFound` beside another operator."""
         self._process.check_address()
+        if self._settings.serving is not None:
+            check_address(self._settings.serving.address)
         await self._check_cluster()
         await self._process.run(self._build)
 
@@ -180,6 +205,7 @@ class KafkaOperatorProcess:
             recorder=recorder,
             journal=self._journal,
             pages=self._process.make_pages(controllers.list_controllers(), controllers.reconciling.expose_metrics),
+            serving=self._settings.serving,
         )
 
     def _build_parts(self, client: Client, *, recorder: EventRecorder, keeps_last_plans: bool) -> KafkaOperatorParts:

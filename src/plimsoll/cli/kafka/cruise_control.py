@@ -21,6 +21,13 @@ from plimsoll.cli.kafka.options import (
     read_queries,
     split_list,
 )
+from plimsoll.cli.kafka.serving import (
+    CertificateOption,
+    KeyOption,
+    UsersOption,
+    read_authentication,
+    read_tls_files,
+)
 from plimsoll.cli.shared.logs import log_events_to_stderr
 from plimsoll.core.errors import InvalidInput
 
@@ -45,13 +52,9 @@ def cruise_control(
     capacity: CapacityOption = "",
     prometheus: PrometheusOption = "",
     prometheus_query: QueriesOption = None,
-    users_file: Annotated[
-        str, typer.Option("--users-file", help='Users, a line "user: password,ROLE" each.', metavar="FILE")
-    ] = "",
-    tls_cert: Annotated[
-        str, typer.Option("--tls-cert", help="Certificate chain (PEM): serve https.", metavar="FILE")
-    ] = "",
-    tls_key: Annotated[str, typer.Option("--tls-key", help="Key of --tls-cert (PEM).", metavar="FILE")] = "",
+    users_file: UsersOption = "",
+    tls_cert: CertificateOption = "",
+    tls_key: KeyOption = "",
     default_goals: Annotated[
         str, typer.Option("--default-goals", help="Goals of requests without goals, by priority.", metavar="NAMES")
     ] = "",
@@ -78,20 +81,12 @@ def cruise_control(
     """
     import asyncio
 
-    from plimsoll.kafka.cruise_control.server.authentication import Authentication, read_users
     from plimsoll.kafka.model.executions import ExecutionOptions
     from plimsoll.runtime.signals import run_until_signalled
-    from plimsoll.web.guards import LOOPBACK_NAMES
-    from plimsoll.web.serving import TlsFiles, check_address
+    from plimsoll.web.serving import check_address
 
-    if bool(tls_cert) != bool(tls_key):
-        raise InvalidInput("--tls-cert and --tls-key belong together", path="--tls-cert")
-    tls = TlsFiles(certificate=tls_cert, key=tls_key) if tls_cert else None
-    if tls is not None:
-        tls.check()
-    users = read_users(Path(users_file)) if users_file else ()
-    if not users and host not in LOOPBACK_NAMES:
-        raise InvalidInput(f"{host} is not loopback: give --users-file, so that clients must log in", path="--host")
+    tls = read_tls_files(tls_cert, tls_key)
+    authentication = read_authentication(users_file, host=host, path="--host")
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     check_address(address, example=f"--port {port % 65_535 + 1}")
     log_events_to_stderr()
@@ -104,7 +99,7 @@ def cruise_control(
         queries=read_queries(prometheus_query, prometheus=prometheus),
         settings=_build_settings(default_goals, hard_goals),
         execution=ExecutionOptions(concurrent_partition_movements_per_broker=concurrency),
-        authentication=Authentication(users),
+        authentication=authentication,
         directory=Path(data or DEFAULT_DATA),
         tls=tls,
     )

@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plimsoll.cli.kafka.serving import (
+    CertificateOption,
+    KeyOption,
+    UsersOption,
+    read_authentication,
+    read_tls_files,
+)
 from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.shared.logs import log_events_to_stderr, log_to_stderr
 from plimsoll.cli.shared.output import Output, OutputOption, echo_value
 from plimsoll.cli.shared.reconcile_failures import build_failure
 from plimsoll.cli.shared.slow_notice import SlowNotice
+from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from plimsoll.app.kafka.kafka_operator import KafkaOperatorSettings, ReconciledOnce
+    from plimsoll.app.kafka.kafka_operator import CruiseControlServing, KafkaOperatorSettings, ReconciledOnce
     from plimsoll.kafka.settings import KafkaSettings
 
 
@@ -77,6 +85,17 @@ def kafka(
     address: Annotated[
         str, typer.Option("--address", help="Address of /metrics and /healthz.", metavar="HOST:PORT")
     ] = ":8088",
+    cruise_control_address: Annotated[
+        str,
+        typer.Option(
+            "--cruise-control-address",
+            help="Serve the engine of each cluster as its Cruise Control here, under /NAMESPACE/KAFKA.",
+            metavar="HOST:PORT",
+        ),
+    ] = "",
+    users_file: UsersOption = "",
+    tls_cert: CertificateOption = "",
+    tls_key: KeyOption = "",
     data: Annotated[
         str, typer.Option("--data", help="Directory of the journal, for plimsoll why.", metavar="DIR")
     ] = "",
@@ -89,6 +108,9 @@ def kafka(
     companion mode creates KafkaRebalances for Kafkas with the annotation plimsoll.io/auto-rebalancing: "true" when they
     scale; Strimzi carries them out.
 
+    --cruise-control-address serves Cruise Control's API of every cluster with spec.cruiseControl. Without it the
+    companion starts no engine, and Strimzi's Cruise Controls plan and move.
+
     --dry-run plans and reports but never acts, takes no lease, and starts no engine. --once reconciles once. Its exit
     code is 1 if a reconcile failed, and 4 if the server cannot be reached.
 
@@ -98,6 +120,8 @@ def kafka(
       plimsoll run kafka --namespace kafka
       plimsoll run kafka --rebalance-engine=cruise-control
     """
+    from msgspec.structs import replace
+
     from plimsoll.kafka.settings import KafkaMode, KafkaSettings, RebalanceEngine
 
     settings = KafkaSettings(
@@ -109,17 +133,48 @@ def kafka(
         resync_s=resync,
         workers=workers,
     )
+    serving = _read_serving(cruise_control_address, users_file, tls_cert, tls_key)
+    if serving is not None:
+        if settings.engine is not RebalanceEngine.PLIMSOLL or once or dry_run:
+            other = "--once" if once else "--dry-run" if dry_run else "--rebalance-engine=cruise-control"
+            raise InvalidInput(f"there is no engine to serve with {other}", path="--cruise-control-address")
+        settings = replace(settings, serves_engines=True)
     log_to_stderr() if once else log_events_to_stderr()
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
-    chosen = _build_settings(connection, settings, data=data, address=address, leader_elect=leader_elect)
+    chosen = _build_settings(
+        connection, settings, data=data, address=address, leader_elect=leader_elect, serving=serving
+    )
     if once:
         _run_once(chosen, output)
     else:
         _run(chosen)
 
 
+def _read_serving(address: str, users_file: str, tls_cert: str, tls_key: str) -> CruiseControlServing | None:
+    """Where the engines are served; None: nowhere. Raises `InvalidInput`."""
+    from plimsoll.app.kafka.kafka_operator import CruiseControlServing
+    from plimsoll.web.serving import parse_address
+
+    if not address:
+        flags = {"--users-file": users_file, "--tls-cert": tls_cert, "--tls-key": tls_key}
+        for flag in (flag for flag, value in flags.items() if value):
+            raise InvalidInput(f"{flag} has no effect without --cruise-control-address", path=flag)
+        return None
+    if ":" not in address:
+        raise InvalidInput(f"{address!r} is not HOST:PORT", path="--cruise-control-address")
+    host, _ = parse_address(address)
+    authentication = read_authentication(users_file, host=host, path="--cruise-control-address")
+    return CruiseControlServing(address=address, authentication=authentication, tls=read_tls_files(tls_cert, tls_key))
+
+
 def _build_settings(
-    connection: Connection, settings: KafkaSettings, *, data: str, address: str, leader_elect: bool
+    connection: Connection,
+    settings: KafkaSettings,
+    *,
+    data: str,
+    address: str,
+    leader_elect: bool,
+    serving: CruiseControlServing | None,
 ) -> KafkaOperatorSettings:
     import socket
     from pathlib import Path
@@ -137,6 +192,7 @@ def _build_settings(
         host=socket.gethostname(),
         address=address,
         leader_elect=leader_elect,
+        serving=serving,
     )
 
 

@@ -103,6 +103,11 @@ class ObservedCluster:
     """The resource versions of these KafkaRebalances: what has changed since is not deleted."""
     warnings: tuple[Reason, ...]
 
+    def list_left(self) -> tuple[int, ...]:
+        """Registered nodes that no pool has any longer."""
+        known = {node_id for pool in self.requested for node_id in pool.node_ids}
+        return tuple(node_id for node_id in self.kafka.status.registered_node_ids if node_id not in known)
+
 
 class KafkaObserver:
     """Reads a Kafka with its node pools, pods and rebalances from the API server."""
@@ -201,8 +206,11 @@ class KafkaObserver:
             if listed.problems:
                 problem = f"strimzipodset/{namespace}/{pod_set.metadata.name}: {describe_problems(listed.problems)}"
                 raise ReconcileFailed(Reason(code=UNREADABLE, message=f"{problem}: nothing is changed"))
-            ids = {read_node_id(pod_name, cluster, pool) for pod_name in listed.pods}
-            node_ids = frozenset(node_id for node_id in ids if node_id is not None)
+            ids = {pod_name: read_node_id(pod_name, cluster, pool) for pod_name in listed.pods}
+            if unknown := sorted(pod_name for pod_name, node_id in ids.items() if node_id is None):
+                problem = f"strimzipodset/{namespace}/{pod_set.metadata.name} lists {unknown[0]}, which is not its node"
+                raise ReconcileFailed(Reason(code=UNREADABLE, message=f"{problem}: nothing is changed"))
+            node_ids = frozenset(node_id for node_id in ids.values() if node_id is not None)
             found[pool] = ObservedPodSet(view=pod_set, listed=listed, node_ids=node_ids)
         return found
 
@@ -224,8 +232,8 @@ def _read_pools(
     requested: list[NodePool] = []
     warnings: list[Reason] = []
     for name, pool in pools.items():
-        read, problems = read_node_pool(pool, has_broker_pods=name in pod_sets and _has_broker_pods(pod_sets[name]))
-        requested.append(read)
+        read, problems = read_node_pool(pool)
+        requested.append(_add_listed(read, pod_sets[name]) if name in pod_sets else read)
         warnings += problems
     if not pools:
         known = pod_sets[VIRTUAL_POOL].node_ids if VIRTUAL_POOL in pod_sets else ()
@@ -240,8 +248,11 @@ def _read_pools(
     return tuple(requested), tuple(orphaned), tuple(warnings)
 
 
-def _has_broker_pods(pod_set: ObservedPodSet) -> bool:
-    return any(pod.labels.get(BROKER_ROLE_LABEL) == "true" for pod in pod_set.listed.pods.values())
+def _add_listed(pool: NodePool, pod_set: ObservedPodSet) -> NodePool:
+    """The pool with what its pod set shows: a status may be lost, and pods run with the roles they were made with."""
+    unknown = sorted(pod_set.node_ids.difference(pool.node_ids))
+    has_broker_pods = any(pod.labels.get(BROKER_ROLE_LABEL) == "true" for pod in pod_set.listed.pods.values())
+    return msgspec.structs.replace(pool, node_ids=(*pool.node_ids, *unknown), has_broker_pods=has_broker_pods)
 
 
 def _keep_orphaned(kafka: Kafka, name: str, pod_set: ObservedPodSet) -> NodePool:

@@ -40,6 +40,8 @@ from plimsoll.kafka.wire.status_views import build_status_views, read_status_vie
 from plimsoll.operator.pause import ActionGuard, read_pause_annotation
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from plimsoll.core.plans import Action
     from plimsoll.kafka.controllers.cluster_observer import ObservedCluster
     from plimsoll.kafka.controllers.ports import BrokerSnapshot, ClusterDependencies
@@ -256,7 +258,7 @@ class _Reconcile:
         is_useful = bool(
             decision.stored.add_brokers
             or decision.stored.remove_brokers
-            or self._list_left()
+            or self._observed.list_left()
             or self._list_unlisted(decision)
             or (not self._kafka.status.cluster_id and is_up)
         )
@@ -273,11 +275,6 @@ class _Reconcile:
             if self._kafka.status.cluster_id:  # else they are starting
                 message = f"the brokers cannot be seen: {error}"
                 decision.warnings.append(Reason(code="KafkaUnavailable", message=message))
-
-    def _list_left(self) -> tuple[int, ...]:
-        """Registered nodes that no pool has any longer."""
-        known = {node_id for pool in self._observed.requested for node_id in pool.node_ids}
-        return tuple(node_id for node_id in self._kafka.status.registered_node_ids if node_id not in known)
 
     def _list_unlisted(self, decision: _Decision) -> frozenset[int]:
         """Brokers that were not seen registered yet. One of them may have the id, and the cordon, of one that left."""
@@ -307,7 +304,7 @@ class _Reconcile:
             decision.assignment = assignment
             decision.warnings += warnings
         decision.blocked = find_blocked(assignment, in_use)
-        if decision.blocked and not self._is_configured(decision, Mode.REMOVE_BROKERS):
+        if decision.blocked and not decision.configuration.has_mode(Mode.REMOVE_BROKERS):
             decision.warnings += warn_of_blocked(requested, assignment, in_use, decision.blocked)
 
     # ---- 4. to 6. pods and pool statuses
@@ -324,7 +321,10 @@ class _Reconcile:
 
     async def _scale_down(self, decision: _Decision) -> None:
         """Shrink the pod sets by what may leave, and wait until the pods are gone."""
+        gone: list[int] = []
         for pool, ids in self._iterate_pools(decision):
+            if gone and ids.removed:
+                await self._check_again(decision, gone)
             leaving = [node_id for node_id in ids.removed if node_id not in decision.blocked]
             if not leaving:
                 continue
@@ -334,6 +334,17 @@ class _Reconcile:
             if await self._actuator.write_pod_set(self._observed, pool, staying):
                 self._observed = await self._observer.refresh_pod_sets(self._observed)
             await self._actuator.wait_until_gone(self._kafka, pool.name, leaving)
+            gone += leaving
+
+    async def _check_again(self, decision: _Decision, gone: Collection[int]) -> None:
+        """The pods of another pool took minutes to go: brokers that leave next may have got replicas meanwhile."""
+        if decision.snapshot is None or self._is_annotated(SKIP_SCALE_DOWN_CHECK_ANNOTATION):
+            return
+        left = tuple(broker for broker in decision.assignment.removed_brokers if broker not in gone)
+        decision.snapshot = await self._dependencies.brokers.observe(self._kafka, leaving=left)
+        if decision.snapshot.in_use.intersection(left):
+            decision.blocked = left
+            decision.is_waiting = True
 
     async def _write_pool_statuses(self, decision: _Decision) -> None:
         cluster_id = self._get_cluster_id(decision)
@@ -411,7 +422,7 @@ class _Reconcile:
             return
         stored, assignment, registered = decision.stored, decision.assignment, decision.snapshot.registered
         leaving = registered.intersection(
-            decision.blocked if self._is_configured(decision, Mode.REMOVE_BROKERS) else ()
+            decision.blocked if decision.configuration.has_mode(Mode.REMOVE_BROKERS) else ()
         )
         changed = {*stored.remove_brokers, *stored.add_brokers, *self._list_unlisted(decision)}
         kept = registered.intersection({*assignment.desired_brokers, *decision.blocked})
@@ -426,10 +437,6 @@ class _Reconcile:
             raise ReconcileFailed(failed[broker])
         decision.is_waiting = decision.is_waiting or bool(failed)
         decision.warnings += [problem for problem in problems if problem.facts["broker"] not in failed]
-
-    @staticmethod
-    def _is_configured(decision: _Decision, mode: Mode) -> bool:
-        return any(configured.mode is mode for configured in decision.configuration.modes)
 
     async def _unregister(self, decision: _Decision) -> tuple[int, ...]:
         """Unregister brokers that have left. Gives the node ids that are registered afterwards."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import structlog
 from msgspec.structs import replace
 
 from plimsoll.core.plans import Reason
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.node_ids import NodeIdAssignment
     from plimsoll.objects.api.kafka import Kafka
 
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
 ENABLED_ANNOTATION: Final = "plimsoll.io/auto-rebalancing"
 RECHECK_S: Final = 5.0
 _STATE: Final = "state.json"
@@ -91,10 +94,11 @@ class CompanionReconciler:
         if observed is None:
             await self._release(namespace, name)
             return None
-        state = await self._read_state(observed.kafka)
-        if not is_enabled(observed.kafka) and state is None:
-            return None
+        await self._configure_engine(observed)
         try:
+            state = await self._read_state(observed.kafka)
+            if not is_enabled(observed.kafka) and state is None:
+                return None
             result = await self._run(observed, state or CompanionState())
         except (KafkaUnavailable, KafkaRefused) as error:
             problem = Reason(code="KafkaUnavailable", message=f"the brokers cannot be seen: {error}")
@@ -104,6 +108,19 @@ class CompanionReconciler:
                 kafka=observed.kafka, at=self._get_now(), problem=error.reason, retry_after_s=RECHECK_S
             )
         return await self._report(result)
+
+    async def _configure_engine(self, observed: ObservedCluster) -> None:
+        """Start the engine of a cluster where other programs may ask for it: they do not wait for a scaling."""
+        kafka = observed.kafka
+        if kafka.spec.cruise_control is None or await self._find_pause(kafka) is not None:
+            return
+        try:
+            problems = await self._dependencies.brokers.configure(kafka, tuple(observed.pools.values()))
+        except (KafkaUnavailable, KafkaRefused) as error:
+            log.info("engine.unavailable", kafka=kafka.metadata.name, problem=str(error))
+            return
+        for problem in problems:
+            log.warning("engine.misconfigured", kafka=kafka.metadata.name, problem=str(problem))
 
     async def _release(self, namespace: str, name: str) -> None:
         """The Kafka is gone: nothing holds its automatic rebalances any longer."""
@@ -197,6 +214,12 @@ class CompanionReconciler:
             found = await self._dependencies.client.get(ConfigMap, name, namespace=kafka.metadata.namespace)
         except NotFound:
             return None
+        if found.metadata.labels.get(CLUSTER_LABEL) != kafka.metadata.name:
+            if not is_enabled(kafka):
+                return None
+            where = f"configmap/{kafka.metadata.namespace}/{name}"
+            message = f"{where} is not ours, and the state of automatic rebalancing needs its name: rename it"
+            raise ReconcileFailed(Reason(code="ConfigMapNameConflict", message=message))
         try:
             return decode_state(found)
         except msgspec.DecodeError as error:

@@ -66,6 +66,8 @@ class ConfigMapExecutionStore:
         self._plan_parts = 0
         """Parts of the plan of the execution."""
         self._written: RecordedState | None = None
+        self._ours: set[str] = set()
+        """Names of ConfigMaps that were seen to be ours, or not to exist."""
 
     async def read(self) -> ExecutionRecord | None:
         where = f"ConfigMap {self._namespace}/{self._name}"
@@ -149,12 +151,21 @@ class ConfigMapExecutionStore:
         return f"{self._name}-plan-{number}"
 
     async def _get(self, name: str) -> ConfigMap | None:
+        """The ConfigMap; None: there is none. Raises `RecordUnusable` if another program or a user made it."""
         try:
-            return await self._client.get(ConfigMap, name, namespace=self._namespace)
+            found = await self._client.get(ConfigMap, name, namespace=self._namespace)
         except NotFound:
+            self._ours.add(name)
             return None
+        if any(found.metadata.labels.get(label) != value for label, value in self._metadata["labels"].items()):
+            where = f"ConfigMap {self._namespace}/{name}"
+            raise RecordUnusable(f"{where} is not ours, and the record of executions needs its name: rename it")
+        self._ours.add(name)
+        return found
 
     async def _put(self, name: str, binary: dict[str, bytes], data: dict[str, str]) -> None:
+        if name not in self._ours:
+            await self._get(name)
         content: dict[str, Any] = {
             "metadata": self._metadata,
             "binaryData": {key: b64encode(value).decode() for key, value in binary.items()},
@@ -168,6 +179,8 @@ class ConfigMapExecutionStore:
 
     async def _delete(self, name: str) -> bool:
         """False: it did not exist."""
+        if name not in self._ours and await self._get(name) is None:
+            return False
         try:
             await self._client.delete(ConfigMap, name, namespace=self._namespace)
         except NotFound:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
     from plimsoll.journal.ports import Journal
     from plimsoll.kafka.brokers.ports import KafkaAdmin
+    from plimsoll.kafka.cruise_control.server.authentication import Authentication
     from plimsoll.kafka.executor.context import ReadGuard
     from plimsoll.kafka.executor.record import ExecutionStore
     from plimsoll.kafka.model.description import BrokerCapacity, ClusterDescription
@@ -119,6 +120,10 @@ class Engine:
     def application(self) -> ASGIApp:
         """The server, for callers behind a socket. It has no users of its own: guard it."""
         return self._server
+
+    def guard_application(self, authentication: Authentication) -> ASGIApp:
+        """The server for clients that must log in."""
+        return self._server.guard(authentication)
 
     def get_progress(self) -> ExecutionProgress:
         return self._executor.get_progress()

@@ -42,6 +42,9 @@ class AutoRebalanceConfiguration(Value):
     is_complete: bool = True
     """Every entry could be read. Otherwise a mode that is not there may be one that the user meant."""
 
+    def has_mode(self, mode: Mode) -> bool:
+        return any(configured.mode is mode for configured in self.modes)
+
 
 def read_auto_rebalance_configuration(cruise_control: CruiseControlSpec | None) -> AutoRebalanceConfiguration:
     """Without `cruiseControl` or `autoRebalance` the feature is off."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.kafka import Kafka, KafkaNodePool
 
 
-def read_node_pool(pool: KafkaNodePool, *, has_broker_pods: bool = False) -> tuple[NodePool, tuple[Reason, ...]]:
+def read_node_pool(pool: KafkaNodePool) -> tuple[NodePool, tuple[Reason, ...]]:
     """The pool, and a warning for every annotation that is ignored. Its numbers are checked by the assignment."""
     metadata = pool.metadata
     path = str(Ref(kind="kafkanodepool", namespace=metadata.namespace, name=metadata.name))
@@ -31,7 +31,6 @@ def read_node_pool(pool: KafkaNodePool, *, has_broker_pods: bool = False) -> tup
         next_node_ids=next_node_ids,
         remove_node_ids=remove_node_ids,
         is_deleting=metadata.deletion_timestamp is not None,
-        has_broker_pods=has_broker_pods,
     )
     return read, (*next_warnings, *remove_warnings)
 

@@ -32,7 +32,7 @@ from plimsoll.web.responses import PROMETHEUS_TEXT, PageResponse
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from plimsoll.core.entropy import Entropy
     from plimsoll.kafka.executor.record import RecordedPlan
@@ -103,17 +103,26 @@ class CruiseControlServer:
         self._context.dependencies = replace(self._context.dependencies, settings=settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._respond(Request(scope, receive))
+        response = await self._respond(Request(scope, receive), self._authentication)
         await response(scope, receive, send)
 
-    async def _respond(self, request: Request) -> PageResponse:
+    def guard(self, authentication: Authentication) -> ASGIApp:
+        """The same server for clients that must log in."""
+
+        async def application(scope: Scope, receive: Receive, send: Send) -> None:
+            response = await self._respond(Request(scope, receive), authentication)
+            await response(scope, receive, send)
+
+        return application
+
+    async def _respond(self, request: Request, authentication: Authentication) -> PageResponse:
         if request.scope["path"] == HEALTH_PATH and request.method in {"GET", "HEAD"}:
             return PageResponse(b"ok\n")
         if request.scope["path"] == METRICS_PATH and request.method in {"GET", "HEAD"} and self._metrics is not None:
             return PageResponse(self._metrics.expose(), content_type=PROMETHEUS_TEXT)
-        user = self._authentication.identify(request.headers.get("authorization"))
+        user = authentication.identify(request.headers.get("authorization"))
         if isinstance(user, Denied):
-            return _build_denial(user)
+            return build_denial(user)
         if request.method not in NAMES:
             return PageResponse(b"", HTTPStatus.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(NAMES)})
         session = self._tasks.open_session(_read_cookie(request))
@@ -121,7 +130,7 @@ class CruiseControlServer:
         try:
             endpoint = _find_endpoint(request)
             if (denied := authorize(user, endpoint.role)) is not None:
-                return _build_denial(denied)
+                return build_denial(denied)
             parameters = parse_parameters(endpoint, request.scope["query_string"])
             check_parameters(endpoint, parameters)
             task = self._tasks.find(endpoint, parameters, task_id=_read_task_id(request), session=session)
@@ -230,7 +239,7 @@ def _build_refusal(refusal: RequestRefused, request: Request, *, session: str, i
     return _build_response(body if is_json else message.encode(), refusal.status, headers=headers, is_json=is_json)
 
 
-def _build_denial(denied: Denied) -> PageResponse:
+def build_denial(denied: Denied) -> PageResponse:
     """JSON, where Cruise Control answers with a page in HTML."""
     headers = {}
     if denied.status == HTTPStatus.UNAUTHORIZED:

@@ -127,7 +127,7 @@ class Rebalances:
         raise OperationFailed(write_cruise_control_error(refusal))
 
     async def _record(self, plan: Plan, *, is_dry_run: bool) -> None:
-        """Store a plan of which nothing is executed, unless it says what the last one said."""
+        """Store a plan of which nothing is executed, unless it is equal to the last one."""
         journal = self.context.dependencies.journal
         gist = msgspec.structs.replace(plan, at=_EPOCH)
         if journal is None or gist == self._journaled:
