@@ -7,6 +7,7 @@ every time.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import random
@@ -30,15 +31,15 @@ from tests.field_fuzz.field_table import get_resource, list_fields, put
 from tests.nodes.autoscaler.loop_scenarios import containers, group, scenario_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 
     from tests.field_fuzz.field_table import Field
 
 Json = dict[str, Any]
 
-_LIVE_OBJECTS: Final = 60
+_LIVE_OBJECTS: Final = 80
 """So many fuzzed objects exist at a time; the oldest are deleted."""
-_BATCH: Final = 20
+_BATCH: Final = 40
 _BATCH_S: Final = 15.0
 _PATCHES: Final = 0.2
 _PLACES: Final[tuple[Json, ...]] = (
@@ -54,6 +55,8 @@ _OWN_OBJECTS: Final = (
     *(("strimzipodsets", "k-brokers"), ("kafkarebalancesettings", "settings")),
     *(("clouds", THE_CLOUD), ("tidbclusters", "db"), ("tidbclusterautoscalers", "as1"), ("namespaces", NAMESPACE)),
 )
+_OWNERS: Final = ("metadata", "ownerReferences")
+"""The garbage collector would delete an object of the cluster for it, and with the namespace everything."""
 _LEVELS: Final = ("error", "critical")
 _SET_ASIDE: Final = "loop.object_set_aside"
 """The loop went on, but a value was not bounded where it was read."""
@@ -71,6 +74,12 @@ _MOST: Final = 5
 
 _OBJECTS: Final[tuple[Json, ...]] = (
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "default", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+        "provisioner": "plimsoll.io/simulated",
+    },
     {
         "apiVersion": "v1",
         "kind": "PodTemplate",
@@ -158,7 +167,7 @@ class FuzzedCluster(World):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        self._cloud_spec = self._send("GET", _CLOUD_PATH, None)[1]["spec"]
+        self._cloud_spec = self.run_now(self._send("GET", _CLOUD_PATH, None))[1]["spec"]
         return self
 
     def fuzz(self, count: int) -> list[Finding]:
@@ -173,10 +182,9 @@ class FuzzedCluster(World):
         """Write these objects, delete the oldest ones, and give the controllers time for them."""
         problems: list[str] = []
         with capture_logs() as logs:
-            for fuzzed in batch:
-                problems += self._write(fuzzed)
-            while len(self._objects) > _LIVE_OBJECTS:
-                problems += self._delete(self._objects.popleft())
+            problems += self._send_at_once(self._write(fuzzed) for fuzzed in batch)
+            oldest = [self._objects.popleft() for _ in range(len(self._objects) - _LIVE_OBJECTS)]
+            problems += self._send_at_once(self._delete(fuzzed) for fuzzed in oldest)
             self.run.advance_by(_BATCH_S)
         problems += _find_problems(logs)
         return [Finding(problem, tuple(batch)) for problem in problems]
@@ -185,9 +193,9 @@ class FuzzedCluster(World):
         """Delete all fuzzed objects, and restore the cloud, without which there is no new node."""
         problems: list[str] = []
         with capture_logs() as logs:
-            while self._objects:
-                problems += self._delete(self._objects.popleft())
-            problems += self._restore_cloud()
+            problems += self._send_at_once(self._delete(fuzzed) for fuzzed in self._objects)
+            self._objects.clear()
+            problems += self.run_now(self._restore_cloud())
             self.run.advance_by(_BATCH_S)
         return [Finding(problem, ()) for problem in (*problems, *_find_problems(logs))]
 
@@ -195,7 +203,7 @@ class FuzzedCluster(World):
         """Whether a plain pod that needs a new node gets one."""
         spec = {**containers("1"), "nodeSelector": _CALM}
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "calm"}, "spec": spec}
-        status, answer = self._send("POST", "/api/v1/namespaces/default/pods", body)
+        status, answer = self.run_now(self._send("POST", "/api/v1/namespaces/default/pods", body))
         assert status == HTTPStatus.CREATED, answer
         self.run.advance_by(600)
         pod = self.run_now(self.client.get_json("/api/v1/namespaces/default/pods/calm"))
@@ -228,6 +236,8 @@ class FuzzedCluster(World):
         fuzzed = [(found.plural, found.name) for found in self._objects]
         plural, name = self._chance.choice((*_OWN_OBJECTS, *fuzzed))
         field = self._choose_field(plural)
+        while (plural, name) in _OWN_OBJECTS and field.path[:2] == _OWNERS:
+            field = self._choose_field(plural)
         body = put({}, field.path, self._value_of(field))
         return FuzzedObject(plural, name, body, body.pop("status", None))
 
@@ -242,15 +252,23 @@ class FuzzedCluster(World):
 
     # ---- requests
 
-    def _write(self, fuzzed: FuzzedObject) -> list[str]:
+    def _send_at_once(self, sending: Iterable[Coroutine[Any, Any, list[str]]]) -> list[str]:
+        """Send what many clients send at the same time; gives the problems in the answers."""
+
+        async def send_all() -> list[list[str]]:
+            return await asyncio.gather(*sending)
+
+        return [problem for problems in self.run_now(send_all()) for problem in problems]
+
+    async def _write(self, fuzzed: FuzzedObject) -> list[str]:
         resource = get_resource(fuzzed.plural)
+        problems: list[str] = []
         if fuzzed.name:
             name = fuzzed.name
-            problems = (
-                _check(*self._send("PATCH", resource.build_path(NAMESPACE, name), fuzzed.body)) if fuzzed.body else []
-            )
+            if fuzzed.body:
+                problems += _check(*await self._send("PATCH", resource.build_path(NAMESPACE, name), fuzzed.body))
         else:
-            status, answer = self._send("POST", resource.build_path(NAMESPACE), fuzzed.body)
+            status, answer = await self._send("POST", resource.build_path(NAMESPACE), fuzzed.body)
             problems = _check(status, answer)
             if status != HTTPStatus.CREATED:
                 return problems
@@ -258,24 +276,26 @@ class FuzzedCluster(World):
             self._objects.append(fuzzed._replace(name=name))
         if fuzzed.status is not None:
             path = f"{resource.build_path(NAMESPACE, name)}/status"
-            problems += _check(*self._send("PATCH", path, {"status": fuzzed.status}))
+            problems += _check(*await self._send("PATCH", path, {"status": fuzzed.status}))
         return problems
 
-    def _delete(self, fuzzed: FuzzedObject) -> list[str]:
+    async def _delete(self, fuzzed: FuzzedObject) -> list[str]:
         path = get_resource(fuzzed.plural).build_path(NAMESPACE, fuzzed.name)
         query = (("gracePeriodSeconds", "0"),) if self._chance.random() < 0.5 else ()
-        return _check(*self._send("DELETE", path, None, query=query))
+        return _check(*await self._send("DELETE", path, None, query=query))
 
-    def _restore_cloud(self) -> list[str]:
+    async def _restore_cloud(self) -> list[str]:
         """Give the cloud the spec that it had at the start."""
-        _, current = self._send("GET", _CLOUD_PATH, None)
-        return _check(*self._send("PUT", _CLOUD_PATH, {**current, "spec": self._cloud_spec}))
+        _, current = await self._send("GET", _CLOUD_PATH, None)
+        return _check(*await self._send("PUT", _CLOUD_PATH, {**current, "spec": self._cloud_spec}))
 
-    def _send(self, method: str, path: str, body: Any, *, query: Sequence[tuple[str, str]] = ()) -> tuple[int, Any]:
+    async def _send(
+        self, method: str, path: str, body: Any, *, query: Sequence[tuple[str, str]] = ()
+    ) -> tuple[int, Any]:
         content_type = MERGE_PATCH if method == "PATCH" else JSON
         data = b"" if body is None else json.dumps(body).encode()
         request = Request(method, path, query, {"Content-Type": content_type, "Accept": JSON}, data)
-        response = self.run_now(self._transport.send(request))
+        response = await self._transport.send(request)
         self.answers[response.status] = self.answers.get(response.status, 0) + 1
         return response.status, json.loads(response.body)
 
