@@ -95,7 +95,7 @@ def test_a_plan_that_calls_out_rolls_dice_or_logs_is_noticed(tmp_path: Path, imp
 @pytest.mark.parametrize(
     "importer", ["plimsoll.nodes.planning", "plimsoll.nodes.providers.simulated", "plimsoll.local"]
 )
-def test_grpc_outside_the_provider_that_speaks_it_is_noticed(tmp_path: Path, importer: str):
+def test_grpc_outside_the_provider_that_uses_it_is_noticed(tmp_path: Path, importer: str):
     ended = lint(scratch(tmp_path, importer, "grpc"))
     assert ended.returncode == 1, ended.stdout
     assert "Only the external provider speaks gRPC BROKEN" in ended.stdout

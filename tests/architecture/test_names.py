@@ -50,7 +50,10 @@ NO_PARTICIPLES = frozenset(_NO_PARTICIPLES.split())
 _SPOKEN = "told tell tells teller telling said nobody nobodys somebody somebodys"
 SPOKEN_WORDS = frozenset(_SPOKEN.split())
 """Machines report, send and answer. Where no person is meant, the sentence names the server, the client or the pod."""
+PERSONS = SPOKEN_WORDS | frozenset({"anybody", "everybody", "hears", "heard", "someone", "speaks", "who", "whom"})
+"""Words for persons that stay out of the names of tests."""
 SPOKEN = re.compile(rf"\b(?:{'|'.join(sorted(SPOKEN_WORDS))})\b", re.IGNORECASE)
+TEST = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 NAME_PART = re.compile(r"[A-Z]?[a-z]+")
 IDENTIFIER_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 ALLOWED = frozenset({"plimsoll.scheduling.verdicts"})
@@ -102,6 +105,16 @@ def test_names_and_docstrings_do_not_speak_of_machines_as_of_people(folder: str)
         for path in sorted((REPOSITORY / folder).rglob("*.py"))
         if "generated" not in path.parts and path != HERE
         for line, word in _spoken_words(path)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_names_of_tests_do_not_speak_of_machines_as_of_people():
+    found = [
+        f"{path.relative_to(REPOSITORY)}: {name}"
+        for path in sorted((REPOSITORY / "tests").rglob("test_*.py"))
+        for name in TEST.findall(path.read_text(encoding="utf-8"))
+        if not PERSONS.isdisjoint(name.split("_"))
     ]
     assert not found, "\n".join(found)
 

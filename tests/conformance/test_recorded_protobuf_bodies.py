@@ -64,6 +64,6 @@ def test_a_protobuf_body_is_understood(posted: PostedBody):
     assert not list(body_differences(posted.request["response"], reply.body, is_cut=False, id_=posted.id))
 
 
-def test_who_am_i_answers_without_the_certificate_that_a_token_does_not_have():
+def test_a_self_subject_review_by_token_has_no_certificate():
     user = _replies()[_DIFFERENT_CREDENTIALS].body["status"]["userInfo"]
     assert (user["username"], user["groups"]) == ("admin", ["system:masters", "system:authenticated"])

@@ -156,7 +156,7 @@ def test_a_reader_may_not_write_anything():
     assert [write for write in writes if write[1] != 403] == []
 
 
-def test_a_reader_reads_pods_and_no_secrets_nor_who_may_do_what():
+def test_a_reader_reads_pods_but_neither_secrets_nor_roles():
     reads = {item.path: reply.status for item, reply in _answers()["reader"] if item.method == "GET"}
     assert reads["/api/v1/namespaces/{namespace}/pods"] == 200
     closed = ("secrets", "roles", "rolebindings", "clusterroles", "clusterrolebindings")
@@ -261,7 +261,7 @@ def test_nothing_is_written_below_watch(method: str, path: str):
 
 
 @pytest.mark.parametrize("path", _DOCUMENTS)
-def test_documents_are_not_for_everybody(path: str):
+def test_documents_need_authentication(path: str):
     with VirtualRun(start=RECORDED_DAY) as run:
         server = run.run_until(embedded_server(run.clock))
         assert ClientRequests(run, server.transport, headers={}).send("GET", path).status == 403

@@ -21,7 +21,7 @@ CASES = {
         (snapshots(social=False), policies()),
     ),
     "who fits is placed": (
-        engine.test_who_is_placed_pod_by_pod_with_room_for_all_is_placed_in_bulk,
+        engine.test_a_class_with_room_for_all_is_placed_in_bulk_instead_of_pod_by_pod,
         (snapshots(social=False, nap=False),),
     ),
     "one pod alone": (engine.test_one_pod_alone_is_placed_exactly_if_some_node_takes_it, (snapshots(nap=False),)),

@@ -46,7 +46,7 @@ async def test_plain_kernels_compile_nothing(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.asyncio
-async def test_the_compiler_ends_with_who_asked_for_it(tmp_path: Path):
+async def test_the_compiler_ends_with_the_process_that_started_it(tmp_path: Path):
     pid = tmp_path / "pid"
     warming = asyncio.create_task(warm_kernels(write_pid(pid, "time.sleep(600)")))
     async with asyncio.timeout(PATIENCE_S):

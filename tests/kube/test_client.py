@@ -142,7 +142,7 @@ def test_a_namespace_does_not_count_for_what_lives_in_none():
     assert sent_by(lambda client: client.get(Node, "n", namespace="here")).path == "/api/v1/nodes/n"
 
 
-def test_every_call_says_who_calls():
+def test_every_request_names_its_user_agent():
     call = sent_by(lambda client: client.get(Node, "n"))
     assert call.headers["User-Agent"] == USER_AGENT
     assert USER_AGENT.startswith("plimsoll/0")

@@ -96,7 +96,7 @@ def test_a_node_of_this_process_lives_however_late_its_lease_is():
         assert world.heard == ["n1"]  # of the lease nothing new can be learnt
 
 
-def test_one_that_fell_silent_was_last_heard_of_then():
+def test_a_silent_component_was_last_alive_when_it_fell_silent():
     with ReportedLeaseCluster() as world:
         world.lease("2026-01-01T00:00:00.000000Z")
         world.by_kubelet.report_alive("n1")

@@ -164,6 +164,6 @@ def test_a_start_without_time_zone_is_refused():
         VirtualRun(start=datetime(2025, 1, 1))  # noqa: DTZ001 -- that is the point
 
 
-def test_the_clock_speaks_utc_whatever_the_start_was_given_in():
+def test_the_clock_is_in_utc_whatever_the_zone_of_the_start():
     with VirtualRun(start=datetime.fromisoformat("2025-01-01T02:00:00+02:00")) as run:
         assert run.clock.now().isoformat() == "2025-01-01T00:00:00+00:00"

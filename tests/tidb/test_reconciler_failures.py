@@ -185,7 +185,7 @@ class TestTwoControllers:
         assert world.tc()["spec"]["tikv"]["replicas"] == 2
         assert world.entry()["lastAutoScalingTimestamp"] == "2026-01-01T00:00:00Z"
 
-    def test_who_does_not_lead_writes_nothing(self, world: AutoscaledCluster) -> None:
+    def test_a_process_that_does_not_lead_writes_nothing(self, world: AutoscaledCluster) -> None:
         class Follower:
             def limit_duration_s(self, wanted_s: float) -> float:
                 raise NotAllowed(f"not leading, {wanted_s}")

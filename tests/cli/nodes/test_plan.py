@@ -168,7 +168,7 @@ class TestOtherForms:
         groups = [scale_up["group"] for scale_up in answer(story())["scaleUp"]["plan"]]
         assert reported(story(), "-o", "name").splitlines() == [f"nodegroup/{group}" for group in groups]
 
-    def test_the_table_says_what_is_added_what_it_costs_and_who_is_left(self):
+    def test_the_table_lists_added_nodes_their_cost_and_the_remaining_pods(self):
         big = {"name": "big", "count": 2, "template": {"spec": spec(20)}}
         lines = reported(story(pods=[*story()["pods"], big])).splitlines()
         assert lines[0].split() == ["NODE", "GROUP", "MACHINE", "TYPE", "ZONE", "NODES", "PODS", "PER", "HOUR"]

@@ -49,7 +49,7 @@ async def test_a_chunked_body_is_taken_like_any_other(tmp_path: Path):
         assert (await client.response()).json["size"] == 5
 
 
-async def test_who_asks_first_gets_100_continue(tmp_path: Path):
+async def test_a_request_that_expects_100_continue_gets_it(tmp_path: Path):
     async with serving(FakeApplication(), tmp_path) as server, server.client() as client:
         head = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
         await client.send(head)

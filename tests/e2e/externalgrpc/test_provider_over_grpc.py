@@ -95,7 +95,7 @@ async def test_answers_larger_than_grpc_takes_by_itself_come_through():
 # ---- who is heard
 
 
-async def test_both_ends_prove_who_they_are(tmp_path: Path):
+async def test_client_and_server_authenticate_each_other(tmp_path: Path):
     authority = CertificateAuthority(tmp_path, "authority")
     async with (
         served(MemoryCloud(g=1), **authority.files("server")) as port,
@@ -105,7 +105,7 @@ async def test_both_ends_prove_who_they_are(tmp_path: Path):
 
 
 @pytest.mark.parametrize("who", ["nobody", "stranger"])
-async def test_a_server_hears_only_whom_its_authority_knows(tmp_path: Path, who: str):
+async def test_a_server_accepts_only_certificates_of_its_authority(tmp_path: Path, who: str):
     authority = CertificateAuthority(tmp_path, "authority")
     settings: dict[str, str] = {}
     if who == "stranger":

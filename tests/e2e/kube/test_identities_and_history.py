@@ -53,7 +53,7 @@ def as_bearer(access: Access, token: str) -> Access:
     )
 
 
-async def test_who_may_only_read_is_forbidden_to_write(access: Access, client: Client, namespace: str):
+async def test_a_reader_is_forbidden_to_write(access: Access, client: Client, namespace: str):
     await client.create(ConfigMap, config_map("settings", colour="red"), namespace=namespace)
     token = await reader_token(client, namespace)
     async with connected(as_bearer(access, token)) as reader:

@@ -59,7 +59,7 @@ async def contending(candidate: LeaseHolder, access: Access, ended: list[int]) -
         yield contender
 
 
-async def test_who_comes_second_leads_when_the_first_stands_down(access: Access, client: Client, namespace: str):
+async def test_the_second_candidate_leads_when_the_first_stands_down(access: Access, client: Client, namespace: str):
     ended: list[int] = []
     one, two = holder(namespace, "one"), holder(namespace, "two")
     async with contending(one, access, ended):

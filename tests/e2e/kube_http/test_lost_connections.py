@@ -248,7 +248,7 @@ async def test_the_beginning_of_a_stream_has_a_time_limit():
             await transport.send(Request("GET", "/", is_stream=True, timeout_s=1))
 
 
-async def test_closing_a_stream_ends_it_for_who_waits_and_closes_the_connection():
+async def test_closing_a_stream_ends_a_pending_read_and_closes_the_connection():
     gone = asyncio.Event()
 
     async def until_gone(peer: ServerConnection) -> None:

@@ -65,7 +65,7 @@ async def test_a_call_that_cannot_wait_is_not_sent_and_names_the_plugin():
     assert application.heads == []
 
 
-async def test_credentials_that_do_not_say_whom_they_wait_for_are_named_by_their_origin():
+async def test_credentials_without_a_description_are_named_by_their_origin():
     async with (
         serving(ScriptedServer()) as port,
         reaching(access(port, DelayedCredentials(is_named=False))) as transport,
@@ -115,7 +115,7 @@ async def test_a_failure_that_no_caller_waited_for_is_not_kept():
     assert plugin.runs == 2
 
 
-async def test_closing_the_transport_ends_the_run_and_who_waits_for_it():
+async def test_closing_the_transport_ends_the_plugin_and_pending_requests():
     plugin = DelayedCredentials()
     async with serving(ScriptedServer()) as port:
         transport = reaching(access(port, plugin))

@@ -116,7 +116,7 @@ async def test_tls_with_both_certificates() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["authority", "name"])
-async def test_a_server_that_is_not_who_it_should_be_hears_nothing(wrong: str) -> None:
+async def test_a_server_with_the_wrong_certificate_receives_nothing(wrong: str) -> None:
     pair = (
         CertificateAuthority("their-ca").issue(HOST)
         if wrong == "authority"

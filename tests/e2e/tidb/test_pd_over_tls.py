@@ -51,7 +51,7 @@ async def stores(port: int, held: Mapping[tuple[str, str], dict[str, bytes]]) ->
         )
 
 
-async def test_pd_answers_who_shows_the_certificate() -> None:
+async def test_pd_answers_a_client_with_the_certificate() -> None:
     server = ScriptedServer(ANSWER)
     async with serving(server, tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port:
         assert await stores(port, {KEY: secret()}) == ()

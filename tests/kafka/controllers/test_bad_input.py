@@ -177,7 +177,7 @@ def test_a_pool_status_that_cannot_be_decoded_removes_nothing(status: dict[str, 
     [{"mode": "add-brokers", "brokers": ["3"]}, {"mode": "add-brokers", "brokers": list(range(100_000))}, [], "x"],
     ids=["strings", "many", "list", "text"],
 )
-def test_a_user_who_spoils_an_automatic_rebalance_gets_it_restored(spec: Any):
+def test_an_automatic_rebalance_that_a_user_edits_is_restored(spec: Any):
     with OperatorBench(definitions=OPEN_DEFINITIONS) as bench:
         bench.make_cluster()
         scale_up(bench)

@@ -147,7 +147,7 @@ def test_k08_without_the_feature_a_broker_with_replicas_stays():
         assert bench.shipped == {}
 
 
-def test_k09_the_annotation_chooses_who_leaves():
+def test_k09_the_annotation_chooses_the_nodes_that_leave():
     with OperatorBench() as bench:
         bench.make_cluster()
         bench.scale(5)

@@ -112,7 +112,7 @@ class TestInteractiveMode:
             ("Always", True, True),
         ],
     )
-    def test_decides_who_gets_our_terminal(
+    def test_the_interactive_mode_decides_whether_a_plugin_gets_the_terminal(
         self, machine: ClientEnvironment, mode: str, is_terminal: bool, is_interactive: bool
     ):
         machine.is_terminal = is_terminal
@@ -309,7 +309,7 @@ class TestKeeping:
 
         run_virtual(story)
 
-    def test_a_caller_who_gives_up_leaves_the_run_to_the_next(self, tmp_path: Path):
+    def test_a_caller_that_gives_up_leaves_the_run_to_the_next(self, tmp_path: Path):
         async def story(clock: VirtualClock) -> None:
             machine = self.plugin_machine(tmp_path, clock)
             credentials = machine.access(config(user=plugin())).credentials
@@ -323,7 +323,7 @@ class TestKeeping:
         run_virtual(story)
 
     @pytest.mark.parametrize("more", [{}, {"as": "ada"}], ids=["alone", "together"])
-    def test_who_cannot_wait_learns_which_plugin_runs_and_how_long_it_has_run(
+    def test_a_request_that_times_out_names_the_plugin_and_how_long_it_has_run(
         self, tmp_path: Path, more: dict[str, str]
     ):
         async def story(clock: VirtualClock) -> None:

@@ -131,7 +131,7 @@ def test_the_servers_retry_after_is_honoured(harness: ControllerHarness):
     assert harness.times("a") == [0, 42]
 
 
-def test_who_may_not_act_for_a_moment_looks_again_without_a_word(harness: ControllerHarness):
+def test_a_controller_that_may_not_act_for_a_moment_retries_without_a_log_line(harness: ControllerHarness):
     harness.script["a"] = [NotAllowed("the lease is made anew"), NotAllowed("held for another 0.3 s only")]
     with structlog.testing.capture_logs() as logs:
         harness.add("a")
@@ -233,7 +233,7 @@ def test_a_failure_is_reported_with_its_error_and_the_next_try(harness: Controll
     assert (reported["error"], reported["tries"], reported["again_s"]) == ("NotEnoughData: no metrics", 1, 1)
 
 
-def test_a_failure_that_was_reported_already_is_left_to_those_who_debug(harness: ControllerHarness):
+def test_a_failure_that_was_reported_already_is_logged_at_debug_level(harness: ControllerHarness):
     harness.script["a"] = [AlreadyReported("no metrics")]
     with structlog.testing.capture_logs() as logs:
         harness.add("a")
@@ -289,7 +289,7 @@ def test_a_new_leader_can_ask_for_everything(harness: ControllerHarness):
     assert harness.finished == ["a", "b"]
 
 
-def test_who_asks_for_everything_while_everything_is_taken_up_gets_all_of_it(harness: ControllerHarness):
+def test_resyncing_all_objects_during_a_resync_reconciles_all_of_them(harness: ControllerHarness):
     def keys() -> Iterator[str]:
         known = harness.keys
         yield "a"

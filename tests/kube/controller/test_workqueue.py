@@ -126,7 +126,7 @@ def test_the_earliest_of_two_due_times_counts_and_the_other_is_forgotten(harness
     assert harness.take() == "(nothing)"
 
 
-def test_an_earlier_due_time_wakes_who_waits_for_a_later_one(harness: QueueHarness):
+def test_an_earlier_due_time_wakes_a_worker_that_waits_for_a_later_one(harness: QueueHarness):
     harness.queue.add_after("late", 100)
     getting = harness.run.spawn(harness.queue.get())
     harness.run.settle()
@@ -267,7 +267,7 @@ def test_a_refusal_backs_off_and_is_no_failure(harness: QueueHarness):
     assert harness.take() == "a"
 
 
-def test_who_is_refused_before_its_time_keeps_its_turn_and_takes_no_other():
+def test_a_key_that_is_refused_early_keeps_its_due_time_and_takes_no_other():
     harness = QueueHarness(QueueSettings(backoff=STEADY, retries_per_s=0.5, retry_burst=1))
     with harness.run:
         for _ in range(100):
@@ -278,7 +278,7 @@ def test_who_is_refused_before_its_time_keeps_its_turn_and_takes_no_other():
         assert {harness.take(), harness.take(), harness.take()} == {"a", "b", "failing"}
 
 
-def test_who_is_refused_at_an_earlier_look_is_looked_at_again(harness: QueueHarness):
+def test_a_key_that_was_refused_is_tried_again(harness: QueueHarness):
     harness.queue.add_refused("a")
     harness.queue.add_after("a", 0.5)
     harness.run.advance_by(0.5)
@@ -320,7 +320,7 @@ def test_nothing_is_taken_after_the_close(harness: QueueHarness):
     assert harness.take() is None
 
 
-def test_closing_ends_everybody_who_waits(harness: QueueHarness):
+def test_closing_ends_all_waiting_workers(harness: QueueHarness):
     getting = [harness.run.spawn(harness.queue.get()) for _ in range(3)]
     harness.run.settle()
     harness.queue.close()

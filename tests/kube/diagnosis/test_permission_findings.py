@@ -80,7 +80,7 @@ def test_with_a_namespace_only_that_one_is_asked_about():
     assert found(everywhere, "permissions.kafka").level == "fail"
 
 
-def test_who_looks_after_all_namespaces_needs_secrets_only_where_there_is_something_to_look_after():
+def test_a_controller_of_all_namespaces_needs_secrets_only_in_namespaces_with_its_objects():
     with DiagnosedCluster() as cluster:
         cluster.define("kafkas", "kafka.strimzi.io", "v1")
         for namespace in ("kafka", "more", "other"):
@@ -103,7 +103,7 @@ def test_who_looks_after_all_namespaces_needs_secrets_only_where_there_is_someth
     assert "get secrets: granted only in namespaces that hold kafkas.kafka.strimzi.io (kafka, more)" in finding.fix
 
 
-def test_only_who_makes_namespaces_itself_needs_secrets_everywhere():
+def test_only_a_controller_that_creates_namespaces_needs_secrets_everywhere():
     broad = {
         name
         for name, needs in REQUIREMENTS.items()

@@ -176,7 +176,7 @@ def test_a_server_that_goes_away_in_between_is_not_reachable():
         examined_script(known, target=TARGET)
 
 
-def test_who_we_are(reviewed: ReviewedSentences):
+def test_the_identity_is_reported(reviewed: ReviewedSentences):
     finding = found(examined_script(server(user="bob"), target=TARGET), "identity")
     assert finding.level == "ok"
     reviewed(finding.message)
@@ -303,7 +303,7 @@ def test_apis_that_are_not_served_are_named():
     assert "pods/status (v1)" in finding.message
 
 
-def test_discovery_is_open_to_everybody():
+def test_discovery_needs_no_permission():
     with DiagnosedCluster() as cluster:
         examination = cluster.examined(token=GUEST)
     assert {finding.level for finding in examination.findings if finding.check.startswith("apis.")} == {"ok"}

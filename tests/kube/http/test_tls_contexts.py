@@ -36,7 +36,7 @@ def test_remarks_in_any_language_between_authorities_do_no_harm():
     assert build_context(Tls(ca_pem=bundle)).cert_store_stats()["x509"] == 2
 
 
-def test_everybody_is_believed_on_demand():
+def test_any_certificate_is_accepted_on_demand():
     context = build_context(Tls(ca_pem=CA.pem, is_insecure=True))
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
 

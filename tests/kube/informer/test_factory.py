@@ -18,7 +18,7 @@ def informers_of(world: EmbeddedApi) -> SharedInformerFactory:
     return SharedInformerFactory(world.client, clock=world.run.clock, entropy=SeededEntropy(1))
 
 
-def test_who_asks_the_same_question_gets_the_same_informer():
+def test_equal_selectors_share_an_informer():
     with EmbeddedApi() as world:
         informers = informers_of(world)
         assert informers.get_informer(Pod) is informers.get_informer(Pod)

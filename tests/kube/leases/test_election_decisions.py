@@ -26,7 +26,7 @@ def test_nothing_is_decided_before_looking():
     assert step(ELECTION, 0) is Step.LOOK
 
 
-def test_no_lease_is_created_at_once_by_who_never_saw_one():
+def test_a_candidate_that_never_saw_a_lease_creates_it_at_once():
     assert step(ELECTION.observe(None, now_s=5), 5) is Step.CREATE
 
 

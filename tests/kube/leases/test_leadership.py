@@ -93,7 +93,7 @@ def test_a_cancelled_main_holds_the_lease_until_it_has_ended():
     assert run_virtual(main) == (("a", True), 13, "")
 
 
-def test_who_is_cancelled_before_it_leads_leaves_no_trace():
+def test_a_candidate_that_is_cancelled_before_it_leads_writes_nothing():
     async def main(clock: VirtualClock):
         async with lease_world(clock) as world:
             a, b = world.contender("a"), world.contender("b")

@@ -79,7 +79,7 @@ def test_a_call_may_last_as_long_as_the_lease_counted_from_before_the_renewal_wa
     assert wanted_s == 3.0
 
 
-def test_who_does_not_hold_the_lease_may_not_act():
+def test_a_candidate_without_the_lease_may_not_act():
     async def main(clock: VirtualClock):
         async with lease_world(clock) as world:
             a, b = world.contender("a"), world.contender("b")

@@ -74,7 +74,7 @@ def harness() -> Iterator[RecorderHarness]:
         yield harness
 
 
-def test_an_event_says_who_what_when_and_by_whom(harness: RecorderHarness):
+def test_an_event_names_object_reason_time_and_reporter(harness: RecorderHarness):
     harness.recorder.record(POD, EventType.WARNING, reason="ScaleUpFailed", message="no machine", action="ScaleUp")
     harness.world.run.settle()
     (event,) = harness.events()

@@ -103,7 +103,7 @@ def test_users_get_addresses_of_the_network_they_are_in():
     assert pools.assign_address("c", "") == "10.9.0.1"
 
 
-def test_who_moves_to_another_network_frees_the_address_it_had():
+def test_a_node_that_moves_to_another_network_frees_its_address():
     pools = AddressPools("10.9.0.0/29")
     pools.assign_address("a", "10.0.0.0/30")
     pools.assign_address("b", "10.0.0.0/30")
@@ -120,7 +120,7 @@ def test_a_closed_network_is_forgotten_when_the_last_one_has_left_it():
     assert pools.networks == []
 
 
-def test_a_network_that_is_taken_up_again_still_knows_who_has_what():
+def test_a_network_that_is_used_again_keeps_its_addresses():
     pools = AddressPools("10.9.0.0/29")
     pools.assign_address("a", "10.0.0.0/29")
     pools.close("10.0.0.0/29")

@@ -65,7 +65,7 @@ def _ask(
     [BEARER, {"authorization": f"Basic {b64encode(f'me:{TOKEN}'.encode()).decode()}"}],
     ids=["bearer", "basic"],
 )
-def test_who_has_the_token_is_let_in(world: LocalTidbCluster, headers: dict[str, str]) -> None:
+def test_a_request_with_the_token_is_accepted(world: LocalTidbCluster, headers: dict[str, str]) -> None:
     status, body, _ = _ask(world, STORES, headers=headers)
 
     assert status == 200
@@ -77,7 +77,7 @@ def test_who_has_the_token_is_let_in(world: LocalTidbCluster, headers: dict[str,
     ["", "Bearer ", "Bearer wrong", f"Bearer {TOKEN}x", TOKEN, "Basic !!", f"Basic {b64encode(b'a:b').decode()}"],
     ids=["none", "empty", "wrong", "longer", "bare", "unreadable", "another"],
 )
-def test_who_has_not_is_refused(world: LocalTidbCluster, given: str) -> None:
+def test_a_request_without_the_token_is_refused(world: LocalTidbCluster, given: str) -> None:
     status, body, headers = _ask(world, STORES, headers={"authorization": given} if given else {})
 
     assert status == 401

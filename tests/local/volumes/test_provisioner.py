@@ -60,7 +60,7 @@ def test_an_immediate_claim_gets_a_volume_made_for_it(world: VolumeCluster):
     assert world.claim()["status"]["phase"] == "Bound"
 
 
-def test_the_claim_says_who_made_its_volume(world: VolumeCluster):
+def test_the_claim_names_the_provisioner_of_its_volume(world: VolumeCluster):
     world.make(CLASSES, storage_class())
     world.make(CLAIMS, claim(storageClassName="fast"))
     assert world.claim()["metadata"]["annotations"] == {

@@ -186,7 +186,7 @@ def test_a_node_that_is_gone_was_overtaken():
         assert world.deletions() == []
 
 
-def test_who_takes_the_taint_off_keeps_the_node():
+def test_a_node_whose_taint_is_removed_stays():
     with DeletionCluster() as world:
         world.group("g", target=1)
         world.remove(removal("g-0", is_empty=True))
@@ -197,7 +197,7 @@ def test_who_takes_the_taint_off_keeps_the_node():
         assert world.marks("g-0") == ([], False)
 
 
-def test_who_annotates_the_node_keeps_it():
+def test_a_node_that_is_annotated_stays():
     with DeletionCluster() as world:
         world.group("g", target=1)
         world.remove(removal("g-0", is_empty=True))
@@ -209,7 +209,7 @@ def test_who_annotates_the_node_keeps_it():
         assert world.marks("g-0") == ([], False)
 
 
-def test_who_changes_their_mind_during_the_drain_keeps_the_node():
+def test_a_node_whose_taint_is_removed_during_the_drain_stays():
     with DeletionCluster(stop_s=20) as world:
         world.group("g", target=1)
         world.pod("web-0", node="g-0")
@@ -431,7 +431,7 @@ def test_while_an_annotation_is_waited_for_a_server_that_is_down_keeps_the_node(
         assert world.deletions() == []
 
 
-def test_who_may_act_no_longer_stops_at_once_and_leaves_the_marks_to_the_next():
+def test_an_autoscaler_that_loses_the_lease_stops_at_once_and_leaves_the_taints_to_the_next():
     calls = PortFaults(FaultyCalls)
     with DeletionCluster(through=calls.wrap) as world:
         world.group("g", target=1)

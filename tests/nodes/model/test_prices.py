@@ -44,7 +44,7 @@ def test_for_the_same_money_fewer_nodes_are_better():
     assert large < 2 * small
 
 
-def test_prices_are_known_when_anybody_has_one():
+def test_prices_are_known_when_any_group_has_one():
     assert not are_prices_known(snapshot(machine_types=(machine("m", 4, 16),)), {})
     assert are_prices_known(snapshot(groups=(group("g", machine("m", 4, 16, price=0.2)),)), {})
     assert are_prices_known(snapshot(machine_types=(machine("m", 4, 16, price=0.2),)), {})

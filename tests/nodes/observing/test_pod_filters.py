@@ -99,7 +99,7 @@ def test_the_cutoff_of_expendable_pods_is_an_option_and_a_pod_without_priority_i
 
 
 @pytest.mark.parametrize("prefix", ["autoscaling.x-k8s.io", "cluster-autoscaler.kubernetes.io"])
-def test_who_consumes_a_provisioning_request_is_left_alone(prefix: str):
+def test_a_pod_that_consumes_a_provisioning_request_is_left_alone(prefix: str):
     consuming = pod(meta={"annotations": {f"{prefix}/consume-provisioning-request": "pr"}})
     assert reasons(consuming) == ["ConsumesProvisioningRequest"]
 

@@ -124,7 +124,7 @@ def reported(outcome: StatusUpdate | RequestDeletion | None) -> tuple[str, str, 
 
 
 class TestTimeGoesBy:
-    def test_who_finds_nothing_in_time_has_failed(self):
+    def test_a_request_without_capacity_in_time_has_failed(self):
         assert refreshed_one(REFUSED, at=WEEK_S) is None
         assert reported(refreshed_one(REFUSED, at=WEEK_S + 1)) == ("Failed", "True", "Expired")
 
@@ -184,7 +184,7 @@ class TestTimeGoesBy:
     def test_what_has_to_be_taken_back_is_not_deleted(self):
         assert refreshed_one(FAILED, at=2 * WEEK_S, kind=ATOMIC, details={"intent": INTENT}) is None
 
-    def test_who_has_capacity_and_no_pods_any_more_has_failed(self):
+    def test_a_request_with_capacity_whose_pods_are_gone_has_failed(self):
         assert reported(refreshed_one(PROVISIONED, at=1, sets={"gone": 1})) == (
             "Failed",
             "True",

@@ -29,7 +29,7 @@ def test_no_other_is_reported():
     assert logs == []
 
 
-def test_who_is_gone_is_forgotten():
+def test_deleted_requests_are_forgotten():
     ignored_parameters = IgnoredParametersLog()
     with capture_logs() as logs:
         ignored_parameters.log_new([ODD])

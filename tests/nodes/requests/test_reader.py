@@ -82,7 +82,7 @@ class TestClasses:
     def test_n46_classes_of_others_stay_untouched(self):
         assert seen(request(kind="foo.example.com"), provisioning_classes=(provisioning_class(CHECK),)).all == ()
 
-    def test_who_has_capacity_keeps_it_when_its_class_is_taken_off_the_list(self):
+    def test_a_request_keeps_its_capacity_when_its_class_is_removed_from_the_list(self):
         held = request("r", ATOMIC, condition("Provisioned"))
         assert seen_one(held, provisioning_classes=(provisioning_class(CHECK),)).problem is None
 
@@ -123,7 +123,7 @@ class TestOrder:
         old, new = request("old", meta={"creation_timestamp": after(-9)}), request("new", sets={"t": 1, "u": 1})
         assert self.line(old, new, templates=templates, priority_classes=(URGENT,)) == ["new", "old"]
 
-    def test_growth_that_was_begun_goes_before_everybody(self):
+    def test_a_scale_up_that_was_begun_is_first(self):
         begun = request("z", ATOMIC, details={"intent": '{"attempt":1,"groups":{"g":{"from":0,"to":2}}}'})
         urgent = request("a", sets={"u": 1})
         templates = (template(), template("u", priority=9))
@@ -133,13 +133,13 @@ class TestOrder:
         refused = condition("Provisioned", "False", "CapacityIsNotFound", at=90)
         assert self.line(request("a", CHECK, refused), request("b")) == ["b"]
 
-    def test_who_has_capacity_is_held_the_oldest_answer_first(self):
+    def test_requests_with_capacity_are_held_in_order_of_their_answers(self):
         late, early = (request(name, CHECK, condition("Provisioned", at=at)) for name, at in (("a", 9), ("b", 5)))
         found = seen(late, early, at=10)
         assert [request.name for request in found.held] == ["ml/b", "ml/a"]
         assert found.queue == found.others == ()
 
-    def test_who_is_being_deleted_is_gone(self):
+    def test_a_request_that_is_being_deleted_is_gone(self):
         found = seen(request(meta={"deletion_timestamp": START}))
         assert (found.all, found.known) == ((), {"ml/r"})
 
@@ -219,7 +219,7 @@ class TestPodSets:
         assert found.problem[0] == "FailedToCreatePods"
         assert all(fact in found.problem[1] for fact in ("PodTemplate ml/odd", "nested too deeply"))
 
-    def test_who_has_capacity_and_no_template_any_more_cannot_be_booked(self):
+    def test_a_request_with_capacity_whose_template_is_gone_cannot_be_booked(self):
         found = seen_one(request("r", CHECK, condition("Provisioned"), sets={"gone": 1}))
         assert found.problem is not None
         assert found.problem[0] == "FailedToBookCapacity"

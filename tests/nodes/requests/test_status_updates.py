@@ -62,14 +62,14 @@ def blocking(ended: FinishedScenario) -> Any:
 
 
 @pytest.mark.parametrize("kind", [ATOMIC, CHECK])
-def test_who_is_accepted_gets_an_event_once_however_often_it_is_tried(kind: str):
+def test_an_accepted_request_gets_one_event_however_often_it_is_tried(kind: str):
     ended = served(loop(10), nodeGroups=[group("g", max=0)], objects=[template("t"), request("r", {"t": 3}, kind=kind)])
     assert of_request(ended)["details"]["attempts"] == "2"
     assert events(ended, "Accepted") == ["Provisioning Request was successfully queued."]
     assert ended.outcome["metrics"][f"provreq_total{{class={kind},outcome=Accepted}}"] == 1
 
 
-def test_who_gets_its_nodes_at_once_was_accepted_too():
+def test_a_request_that_gets_its_nodes_at_once_is_accepted_too():
     ended = two_groups(loop(1), options=REQUESTED)
     assert events(ended, "Accepted") == ["Provisioning Request was successfully queued."]
     assert len(events(ended, "Provisioned")) == 1
@@ -138,7 +138,7 @@ def test_where_nothing_was_left_to_give_back_nothing_was_rolled_back():
     assert ended.outcome["metrics"]["rollbacks_total"] == 0
 
 
-def test_who_has_expired_is_not_tried_again_and_does_not_say_so():
+def test_an_expired_request_is_not_retried_and_its_event_does_not_promise_it():
     ended = served(
         loop(10),
         nodeGroups=[group("g", max=0)],

@@ -95,7 +95,7 @@ def refused(name: str) -> Json:
     return faults({"name": "no", "kind": "Fail", "call": "IncreaseSize", "group": name, "message": "no quota"})
 
 
-def test_who_stays_moves_together_on_what_a_failed_request_leaves():
+def test_remaining_requests_are_packed_onto_fewer_nodes_after_a_failed_one():
     """Its pods were mixed with those of others on all new nodes of `a`: seven pods need two of the four."""
     ended = served(
         refused("b"),

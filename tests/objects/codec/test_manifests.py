@@ -205,7 +205,7 @@ def test_in_files_of_our_own_single_letters_are_names():
     assert kubernetes["b"] is False
 
 
-def test_odd_numbers_are_let_through_to_who_asks_for_them():
+def test_odd_numbers_are_kept_on_demand():
     for text in (b"[.nan, -.inf, .5]", b"- .nan\n- -.inf\n- .5\n", b"[NaN, -Infinity, 0.5]"):
         ((_, found),) = read_documents(text, source="f", odd_numbers=True)
         assert math.isnan(found[0])

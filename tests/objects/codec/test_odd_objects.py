@@ -83,7 +83,7 @@ def bad_pod(data: bytes) -> BadObject:
 BAD_PORT: dict[str, Any] = {"containers": [{"ports": [{"containerPort": "http"}]}]}
 
 
-def test_a_bad_object_says_which_field_and_who_it_is():
+def test_a_bad_object_names_its_field_and_its_identity():
     assert bad_pod(json.dumps(pod(**BAD_PORT)).encode()) == BadObject(
         kind="Pod",
         problem="spec.containers[0].ports[0].containerPort: Expected `int`, got `str`",
@@ -151,13 +151,13 @@ def test_hostile_bytes_are_reported(data: bytes, problem: str):
     assert bad_pod(data).problem == problem
 
 
-def test_who_it_is_can_be_read_from_text_that_breaks_off():
+def test_the_identity_is_read_from_truncated_text():
     whole = json.dumps(pod(containers=[{"name": "c"}])).encode()
     found = bad_pod(whole[:-8])
     assert (found.namespace, found.name, found.uid) == ("n", "a", "uid-a")
 
 
-def test_who_it_is_can_be_read_from_an_object_nested_too_deeply():
+def test_the_identity_is_read_from_an_object_nested_too_deeply():
     found = bad_pod(json.dumps(pod()).encode()[:-1] + b', "status": ' + DEEP + b"}")
     assert (found.name, found.node_name, found.problem) == ("a", "node-1", "nested too deeply")
 

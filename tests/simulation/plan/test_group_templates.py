@@ -78,7 +78,7 @@ def test_a_node_that_does_not_speak_for_the_next(one: Json):
     assert not is_real(group(one))
 
 
-def test_of_several_the_newest_speaks():
+def test_of_several_nodes_the_newest_is_the_template():
     old, new = node("a", labels={"v": "1"}), node("b", created="2025-12-31T00:00:00Z", taints=[])
     assert "v" not in group(old, new).template.metadata.labels
 

@@ -97,7 +97,7 @@ class TestPlannedPods:
         ],
         ids=["succeeded", "failed", "leaving", "running"],
     )
-    def test_who_waits_for_nothing_is_no_news(self, one: Json):
+    def test_a_pod_that_does_not_wait_is_neither_pending_nor_set_aside(self, one: Json):
         given = read(one, node("n"))
         assert (waiting(given), given.set_aside) == ([], {})
 

@@ -130,7 +130,7 @@ class TestInstances:
         given = read(template(), request("atomic"), request("check", CHECK), blue, green, **options)
         return [request_view.name for request_view in given.requests]
 
-    def test_the_one_with_a_name_answers_who_names_it(self):
+    def test_a_named_instance_answers_requests_that_name_it(self):
         assert self.names(**{"check-capacity-processor-instance": "blue"}) == ["ml/blue"]
 
     def test_the_one_without_answers_requests_that_name_none(self):
@@ -149,7 +149,7 @@ class TestAnsweredBefore:
             ([condition("Failed")], False),
         ],
     )
-    def test_who_is_tried_again(self, conditions: list[Json], waits: bool):
+    def test_requests_that_are_retried(self, conditions: list[Json], waits: bool):
         assert bool(read(template(), request("r", conditions=conditions)).requests) is waits
 
     def promised(self, *conditions: Json, objects: Any = (), **more: Any) -> int:

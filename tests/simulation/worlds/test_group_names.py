@@ -42,7 +42,7 @@ steps:
     return run_scenario(read_scenario(text.encode(), source="story")).outcome
 
 
-def test_a_scenario_speaks_of_groups_by_their_ids():
+def test_a_scenario_names_groups_by_their_ids():
     outcome = story()
     assert set(outcome["nodeGroups"]) == {"Y", SEED_ID}
     assert {node["group"] for node in outcome["nodes"].values()} == {"Y", SEED_ID}

@@ -116,7 +116,7 @@ def test_tiers_come_before_everything():
     assert order_most_constrained_first(demand, standing, np.array([0, 1])).tolist() == [0, 1]
 
 
-def test_a_given_order_decides_who_gets_the_room():
+def test_a_given_order_decides_which_class_gets_the_room():
     demand, standing = simple([[6, 6], [6, 6]], [1, 1]), nodes([[10, 10]])
     assert fill(demand, standing, np.array([1, 0])).left.tolist() == [1, 0]
 

@@ -124,7 +124,7 @@ def test_no_more_bins_than_there_are():
     assert packed.left.tolist() == [30]
 
 
-def test_a_scarce_type_is_kept_for_those_who_have_no_other():
+def test_a_scarce_type_is_kept_for_classes_without_another():
     problem = packing(
         [[5], [5]], [4, 4], [[10], [10]], [1.0, 2.0], available=[2, 2], allowed=[[True, True], [True, False]]
     )

@@ -82,7 +82,7 @@ def test_it_goes_on_when_it_is_let_in_again(world: InaccessibleCluster) -> None:
 
 
 @pytest.mark.parametrize("policy", ["orphan", "force"])
-def test_who_asks_for_it_is_let_go_and_nothing_there_is_touched(world: InaccessibleCluster, policy: str) -> None:
+def test_on_request_the_finalizer_is_removed_and_nothing_is_deleted(world: InaccessibleCluster, policy: str) -> None:
     world.let_in(None)
     world.patch(f"{PATH}/as1", {"metadata": {"annotations": {"autoscaler.tidb.pingcap.com/deletion-policy": policy}}})
     world.pass_by(20)

@@ -54,7 +54,7 @@ def test_an_answer_that_is_too_large_is_none() -> None:
     assert "more than 65536 bytes" in problem_with(FakeService(advice(3, why="x" * 70_000)))
 
 
-def test_who_does_not_answer_in_five_seconds_does_not_answer() -> None:
+def test_an_answer_after_five_seconds_counts_as_none() -> None:
     assert "within 5 s" in problem_with(FakeService(answers_after_s=5.1))
     assert asked(FakeService(answers_after_s=4.9)) == 3
 

@@ -45,9 +45,9 @@ def _build_change(observed: ObservedCluster, pool: NodePool, verb: str, node_ids
     names = [build_pod_name(metadata.name, pool.name, node_id) for node_id in ids]
     pods = ", ".join(names[:_NAMED_AT_MOST])
     rest = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
-    asked = f"{pool.path} is being deleted" if pool.is_deleting else f"{pool.path} asks for {_count_nodes(pool)}"
+    cause = f"{pool.path} is being deleted" if pool.is_deleting else f"{pool.path} asks for {_count_nodes(pool)}"
     is_removal = verb == REMOVE_PODS
-    why = f"{asked}, and no replica is left on what leaves" if is_removal and pool.is_broker else asked
+    why = f"{cause}, and no replica is left on what leaves" if is_removal and pool.is_broker else cause
     facts: dict[str, Any] = {"pool": pool.name, "nodeIds": ids}
     return [
         Action(

@@ -59,7 +59,7 @@ def test_ids_that_leave_in_this_step_are_still_in_use():
     assert assignment.pools[2].added == (4,)
 
 
-def test_k09_remove_node_ids_choose_who_leaves_then_the_highest():
+def test_k09_remove_node_ids_choose_the_nodes_that_leave_then_the_highest():
     assert assign_one(pool("p", 4, (0, 1, 2, 3, 4), remove_node_ids="[1]")).removed == (1,)
     ids = assign_one(pool("p", 2, (0, 1, 2, 3, 4), remove_node_ids="[100, 1, 1000000000-900]"))
     assert (ids.removed, ids.desired) == ((1, 3, 4), (0, 2))

@@ -114,7 +114,7 @@ def test_what_came_and_went_unheard_of_takes_no_memory_and_is_not_reported():
         assert slow.story == [("Added", "first")]
 
 
-def test_a_handler_that_comes_late_hears_of_everything_and_is_then_in_sync():
+def test_a_handler_that_is_added_late_gets_all_objects_and_is_then_in_sync():
     with WidgetCluster() as world:
         world.put("a")
         world.put("b", BAD)
@@ -140,7 +140,7 @@ def test_a_handler_of_an_empty_world_is_in_sync_after_the_first_list():
 
 
 @pytest.mark.parametrize("error", [RuntimeError("a bug"), asyncio.CancelledError()])
-def test_a_handler_that_raises_is_counted_and_hears_the_next_change(error: Any):
+def test_a_handler_that_raises_is_counted_and_gets_the_next_change(error: Any):
     reported: list[str] = []
 
     def failing(change: Change[Any]) -> None:

@@ -32,7 +32,7 @@ def test_a_silence_that_is_too_long_ends_the_wait():
     run_virtual(main)
 
 
-def test_whatever_is_heard_puts_the_end_off():
+def test_any_received_byte_postpones_the_timeout():
     async def main(clock: VirtualClock) -> None:
         with pytest.raises(TimeoutError):
             await heard_at(clock, IdleTimeout(10), 9, 18, 27)
@@ -41,7 +41,7 @@ def test_whatever_is_heard_puts_the_end_off():
     run_virtual(main)
 
 
-def test_another_measure_holds_from_what_was_heard_last():
+def test_a_changed_timeout_counts_from_the_last_received_byte():
     async def main(clock: VirtualClock) -> None:
         silence = IdleTimeout(100)
         asyncio.get_running_loop().call_later(3, silence.set_limit, 5)

@@ -42,7 +42,7 @@ def test_a_watch_goes_on_from_the_list_with_bookmarks_for_some_minutes():
         assert len(world.line.lists) == 1
 
 
-def test_without_bookmarks_a_quiet_watch_stays_open_and_still_hears():
+def test_without_bookmarks_a_quiet_watch_stays_open_and_delivers():
     week_s = 7 * 86_400
     quiet = InformerSettings(
         shortest_watch_s=week_s, longest_watch_s=week_s, wants_bookmarks=False, silence_s=week_s + 1
@@ -57,7 +57,7 @@ def test_without_bookmarks_a_quiet_watch_stays_open_and_still_hears():
         assert "allowWatchBookmarks" not in asked
 
 
-def test_a_dropped_connection_is_resumed_from_the_last_version_heard():
+def test_a_dropped_connection_is_resumed_from_the_last_version_received():
     with WidgetCluster() as world:
         informer = world.running()
         world.put("a")

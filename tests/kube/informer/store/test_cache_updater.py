@@ -68,7 +68,7 @@ def test_a_list_that_was_broken_off_is_counted_from_the_start():
     assert updated.versions == {"a": "1"}
 
 
-def test_nothing_is_deleted_by_a_list_with_an_object_that_could_be_anybody():
+def test_nothing_is_deleted_by_a_list_with_an_object_that_cannot_be_identified():
     updated = UpdatedCache(widget("a", "1"))
     with capture_logs() as logs:
         updated.list(nameless(), version="12")

@@ -23,7 +23,7 @@ def refusal_text(door: AuthenticatorHarness, **headers: str) -> str:
     return caught.value.status["message"]
 
 
-def test_a_master_acts_as_anybody():
+def test_a_master_may_impersonate_any_user():
     user = door_of_eve().enter(
         ADMIN_TOKEN,
         impersonate_user="bob",

@@ -65,7 +65,7 @@ def test_a_role_with_more_is_refused_and_what_is_missing_is_listed():
     )
 
 
-def test_paths_are_granted_only_by_those_who_may_visit_them():
+def test_paths_are_granted_only_by_users_with_access_to_them():
     world = world_of_bob(rule("get", urls="/api/*"))
     assert refusal_text(world, cluster_role("new", rule("get", urls="/api/v1 /api/*"))) is None
     assert "{NonResourceURLs:" in (refusal_text(world, cluster_role("new", rule("get", urls="*"))) or "")
@@ -89,7 +89,7 @@ def test_rights_in_another_namespace_do_not_count():
     assert refusal_text(world, cluster_role("new", POWERS)) is not None
 
 
-def test_who_may_escalate_may_write_any_role():
+def test_a_user_with_escalate_may_write_any_role():
     world = world_of_bob(rule("escalate", "roles", of=GROUP))
     assert refusal_text(world, role("new", rule("*", "*", of="*"))) is None
     assert refusal_text(world, cluster_role("new", rule("*", "*", of="*"))) is not None
@@ -108,7 +108,7 @@ def test_a_binding_grants_the_rules_of_its_role():
     assert refusal_text(world, binding("new", "ClusterRole/big", "User eve")) is not None
 
 
-def test_who_may_bind_a_role_by_name_may_bind_that_one():
+def test_a_user_with_bind_on_a_named_role_may_bind_it():
     others = (cluster_role("big", rule("*", "pods")), cluster_role("huge", rule("*", "*")))
     world = world_of_bob(rule("bind", "clusterroles", of=GROUP, named="big"), others=others)
     assert refusal_text(world, binding("new", "ClusterRole/big", "User eve")) is None

@@ -183,7 +183,7 @@ def test_an_endpoint_slice_shows_three_addresses_and_counts_the_rest():
     assert shown["Ports"] == "http,*"
 
 
-def test_a_binding_lists_who_is_bound():
+def test_a_binding_lists_its_subjects():
     subjects = [
         {"kind": "User", "name": "ann"},
         {"kind": "Group", "name": "g"},

@@ -90,7 +90,7 @@ def test_every_unconditional_patch_lands(starts: list[int], lags: list[int]):
 
 @given(starts=STARTS, lags=LAGS)
 @settings(max_examples=20, deadline=None)
-def test_everybody_who_applies_a_new_object_succeeds_and_one_of_them_creates_it(starts: list[int], lags: list[int]):
+def test_concurrent_applies_of_a_new_object_succeed_and_one_creates_it(starts: list[int], lags: list[int]):
     with ApiServerHarness(driver=LaggingDriver(lags)) as world:
         world.namespace()
         replies = at_once(world, *(apply(number, after=after) for number, after in enumerate(starts)))
@@ -128,7 +128,7 @@ def world():
         yield made
 
 
-def test_of_several_who_mean_the_same_version_one_wins(world: ApiServerHarness):
+def test_of_several_updates_of_the_same_version_one_wins(world: ApiServerHarness):
     version = world.made(MAPS, config_map())["metadata"]["resourceVersion"]
     replies = at_once(world, *(patch(number, resourceVersion=version) for number in range(5)))
     assert Counter(reply.status for reply in replies) == Counter({200: 1, 409: 4})

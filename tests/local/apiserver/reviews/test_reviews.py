@@ -249,7 +249,7 @@ class TestTokenRequests:
         assert message in {None, answer["message"]}
 
 
-def test_who_am_i(court: ReviewHarness):
+def test_a_self_subject_review_names_the_user(court: ReviewHarness):
     user = User(name="bob", uid="u", groups=("dev",), extra={"b": ("2",), "a": ("1", "1")})
     got = review(court.server, review_call("SelfSubjectReview", user=user, group=AUTHENTICATION), {})
     assert got == {

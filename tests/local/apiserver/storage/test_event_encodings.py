@@ -28,7 +28,7 @@ def test_more_than_the_bound_is_given_out_all_the_same():
     assert event.get_encoding("name") is None
 
 
-def test_an_event_that_everybody_let_go_of_is_not_held():
+def test_an_event_without_readers_is_not_held():
     memory = EncodingCache(10_000)
     event = deleted(memory)
     assert event.wire

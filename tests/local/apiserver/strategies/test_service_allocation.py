@@ -63,11 +63,11 @@ class TestAtTheSameTime:
         replies = at_once(world, *(service(f"s{number}") for number in range(20)))
         assert len({reply.body["spec"]["clusterIP"] for reply in replies}) == 20
 
-    def test_one_of_those_who_ask_for_an_address_gets_it(self, world: ApiServerHarness):
+    def test_one_of_several_services_gets_a_requested_address(self, world: ApiServerHarness):
         replies = at_once(world, *(service(f"s{number}", clusterIP="10.96.5.5") for number in range(3)))
         assert sorted(reply.status for reply in replies) == [201, 422, 422]
 
-    def test_one_of_those_who_ask_for_a_node_port_gets_it(self, world: ApiServerHarness):
+    def test_one_of_several_services_gets_a_requested_node_port(self, world: ApiServerHarness):
         asked = (exposed(f"s{number}", {"port": 80, "nodePort": 30000}) for number in range(2))
         replies = at_once(world, exposed("any"), *asked)
         assert sorted(reply.status for reply in replies) in ([201, 201, 422], [201, 422, 422])

@@ -23,7 +23,7 @@ def test_annotations_of_the_binding_are_added_to_the_pods():
         assert world.get(f"{PODS}/p")["metadata"]["annotations"] == {"own": "1", "both": "binding"}
 
 
-def test_a_binding_is_no_change_of_the_spec_by_anybody():
+def test_a_binding_changes_neither_generation_nor_managed_fields():
     with cluster() as world:
         before = world.made(PODS, pod("p", nodeName=""))["metadata"]
         world.send("POST", f"{PODS}/p/binding", binding())

@@ -156,7 +156,7 @@ def test_a_damaged_file_is_named_with_what_to_do(directory: DataDirectory, name:
         made(directory)
 
 
-def test_tls_is_1_2_or_newer_and_speaks_http_1_1_only(directory: DataDirectory):
+def test_tls_is_1_2_or_newer_and_alpn_is_http_1_1_only(directory: DataDirectory):
     context = made(directory).build_ssl_context()
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2
     assert handshake(context, ssl.create_default_context(cadata=made(directory).ca_pem.decode())) == "http/1.1"

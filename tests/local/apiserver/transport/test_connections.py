@@ -72,7 +72,7 @@ def test_it_runs_out_exactly_when_a_deadline_passes_unmoved(steps: list[tuple[in
         assert ends == expected
 
 
-def test_who_has_waited_longest_is_sent_away_first():
+def test_the_connection_that_idled_longest_is_closed_first():
     gone: list[str] = []
     waiting = IdleConnections()
     for name in ("a", "b", "c", "d"):

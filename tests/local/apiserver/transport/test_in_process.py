@@ -80,7 +80,7 @@ def test_closing_a_stream_closes_the_watch(chunks_read: int):
     reported(story())
 
 
-def test_closing_a_stream_ends_it_for_who_waits_for_the_next_chunk():
+def test_closing_a_stream_ends_a_read_of_the_next_chunk():
     async def story() -> None:
         application = FakeApplication()
         stream = await opened(InProcessTransport(application), "/watch?watch=1")

@@ -136,7 +136,7 @@ def test_a_bounded_stream_is_read_whole_by_a_call_that_is_no_stream():
     reported(story)
 
 
-def test_closing_a_stream_ends_it_for_who_waits():
+def test_closing_a_stream_ends_a_pending_read():
     async def story(application: FakeApplication, world: TransportHarness) -> None:
         stream = await world.watch()
         reading = asyncio.create_task(all_of(stream))

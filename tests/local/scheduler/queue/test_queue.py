@@ -59,7 +59,7 @@ def test_the_highest_priority_comes_first():
     assert popped(queue(ranked("low", 1), ranked("high", 9), ranked("middle", 5))) == ["high", "middle", "low"]
 
 
-def test_among_equals_who_came_first_comes_first():
+def test_pods_of_one_priority_are_scheduled_in_order_of_arrival():
     made = queue(pod("z"), at_s=1.0)
     made.add(pod("a"), 2.0)
 
@@ -101,7 +101,7 @@ def test_a_pod_that_failed_waits_until_something_may_help():
         ({NO_NODE}, ClusterEvent.NODE_CHANGED, True),
     ],
 )
-def test_an_event_helps_whom_a_rule_refused_that_it_concerns(
+def test_an_event_requeues_pods_that_a_concerned_plugin_refused(
     refused_by: set[str], event: ClusterEvent, *, is_back: bool
 ):
     made = queue(pod("p"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plimsoll.local.tidb.load.spreading import HotLoad, spread_work
 
 
-def test_without_hot_instances_everybody_is_equally_busy() -> None:
+def test_without_hot_instances_all_are_equally_busy() -> None:
     assert spread_work(6, base=[4, 4], groups=[2, 2]) == [2, 2, 1, 1]
 
 

@@ -152,7 +152,7 @@ def test_affinity_to_one_value_is_a_selector_and_the_first_term_that_can_be_met_
     assert takes(found.options[0], entry)
 
 
-def test_who_forbids_what_others_ask_for_gets_a_group_of_its_own():
+def test_a_pod_that_forbids_what_others_require_gets_a_group_of_its_own():
     red = pending("red", pod(selector={"color": "red"}), 3)
     not_red = pending("not-red", pod(affinity=[[("color", "NotIn", ["red"])]]))
     found = offered(red, not_red)

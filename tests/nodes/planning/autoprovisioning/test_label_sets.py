@@ -97,7 +97,7 @@ SELECTORS = st.dictionaries(st.sampled_from(["x", "y", "z", "machine_type"]), st
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(SELECTORS, st.integers(1, 9)), min_size=1, max_size=8))
-def test_who_is_served_is_satisfied_and_everybody_who_is_satisfied_is_served(asked: list[tuple[dict[str, str], int]]):
+def test_a_class_is_served_if_and_only_if_the_labels_satisfy_it(asked: list[tuple[dict[str, str], int]]):
     found = best_label_set(SelectorDemand(selector=selector, popularity=count) for selector, count in asked)
     assert found.merged[0] in found.served
     for selector, _ in asked:

@@ -202,7 +202,7 @@ SELF = {"app": "web"}
 class TestOtherPodsAreInTheWay:
     """The words are the scheduler's, and no message promises that a later loop iteration may help."""
 
-    def test_who_wants_its_own_kind_on_its_node_and_none_of_it(self, expander: str, nap: bool):
+    def test_affinity_and_anti_affinity_to_the_own_kind_contradict_each_other(self, expander: str, nap: bool):
         near, apart = required(term(SELF), "podAffinity")["affinity"], required(term(SELF))["affinity"]
         web = waiting("web", 3, affinity={**near, **apart})
         plan = planned(world(web, **offered(nap=nap)), expander=expander, node_autoprovisioning=nap)
@@ -211,7 +211,7 @@ class TestOtherPodsAreInTheWay:
         assert "didn't match pod anti-affinity rules" in reported(plan)
         assert not false_words(plan)
 
-    def test_who_waits_for_each_other(self, expander: str, nap: bool):
+    def test_pods_with_affinity_to_each_other_wait(self, expander: str, nap: bool):
         web = waiting("web", 3, **required(term({"app": "db"}), "podAffinity"))
         db = waiting("db", 2, **required(term(SELF), "podAffinity"))
         plan = planned(world(web, db, **offered(nap=nap)), expander=expander, node_autoprovisioning=nap)
@@ -219,7 +219,7 @@ class TestOtherPodsAreInTheWay:
         assert "didn't match pod affinity rules" in reported(plan)
         assert not false_words(plan)
 
-    def test_who_avoids_others_in_the_only_zone(self, expander: str, nap: bool):
+    def test_anti_affinity_in_the_only_zone_is_explained(self, expander: str, nap: bool):
         web = waiting("web", 2, 3, **required(term({"app": "db"}, key=ZONE)))
         db = waiting("db", 1, 3, priority=10)
         plan = planned(world(web, db, **offered(nap=nap)), expander=expander, node_autoprovisioning=nap)

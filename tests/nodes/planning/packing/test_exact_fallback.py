@@ -97,7 +97,7 @@ def test_no_node_is_bought_where_nodes_that_stand_take_all_one_way_only(monkeypa
     assert added(planned(snapshot)) == {"g": 1}, "what packs by rule of thumb does not find it"
 
 
-def test_who_fits_on_no_node_that_stands_keeps_its_new_one():
+def test_a_pod_that_fits_on_no_existing_node_keeps_its_new_one():
     pending = [
         waiting("a", 3, requests={"cpu": "3500m"}),
         waiting("b", 3, requests={"cpu": "2500m"}),

@@ -31,7 +31,7 @@ def test_many_classes_fit_where_each_of_them_does(view: ClusterView, pending: li
     ]
 
 
-def test_a_node_with_less_than_nothing_takes_who_asks_for_none_of_that():
+def test_an_overcommitted_node_takes_pods_without_requests_of_that_resource():
     view = ClusterView.from_objects([node("n1", cpu="1")], [pod("a", on="n1", requests={"cpu": "2"})])
     needs = [{"memory": "1Gi"}, {"cpu": "1m"}]
     pending = [

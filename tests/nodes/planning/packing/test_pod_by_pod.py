@@ -46,7 +46,7 @@ def test_more_than_one_goes_to_a_new_node_once_there_are_nodes_enough():
     assert (added(plan), left(plan)) == ({"small": 4}, {})
 
 
-def test_who_is_kept_away_gets_the_new_nodes_and_the_others_the_one_that_stands():
+def test_pods_with_anti_affinity_get_new_nodes_and_the_others_the_existing_one():
     apart = required(term({"app": "web"}), "podAntiAffinity")
     pending = [
         waiting("web", 2, requests={"cpu": 1, "memory": "15000Mi"}, **over_nodes("web", 2)),

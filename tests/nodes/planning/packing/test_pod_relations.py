@@ -49,11 +49,11 @@ class TestTurns:
     def test_a_few_classes_spread_over_nodes_go_one_after_the_other(self):
         assert sorted(parts(level("a", 3), level("b", 3), waiting("plain", 2))) == [["a"], ["b"], ["plain"]]
 
-    def test_many_of_them_go_together_with_everybody_else(self):
+    def test_many_of_them_are_placed_together_with_all_others(self):
         many = [level(name, 3) for name in "abcd"]
         assert parts(*many, waiting("plain", 2)) == [["a", "b", "c", "d", "plain"]]
 
-    def test_who_is_counted_goes_before_who_counts(self):
+    def test_pods_that_a_constraint_counts_are_placed_before_pods_with_the_constraint(self):
         counting = waiting("counting", 3, labels={"app": "x"}, **spread({"app": "counted"}))
         assert parts(counting, waiting("counted", 3)) == [["counted"], ["counting"]]
 

@@ -62,7 +62,7 @@ def offers_of(*groups: Any) -> tuple[ScaleUpOption, ...]:
     return candidates.find_options(snapshot(groups=groups), policy()).options
 
 
-def test_groups_that_exist_are_for_everybody():
+def test_existing_groups_take_all_pods():
     found = offers_of(group("g", KIND))
     assert find_allowed_options(found, [tolerating("ml"), pod()], policy(), RequirementReader(policy(), ())).all()
 
@@ -88,7 +88,7 @@ def test_spot_is_for_pods_that_select_or_tolerate_it():
     ]
 
 
-def test_accelerators_are_spared_for_who_asks_unless_nothing_else_is_allowed():
+def test_accelerators_are_reserved_for_pods_that_request_them_unless_nothing_else_is_allowed():
     found = offers_of(group("cpu", KIND), group("gpu", machine("g", 8, 30, gpu=1)))
     pods = [pod(), pod(gpu=1), pod("6")]
     by_rules = np.array([[True, False, False], [True, True, True]])

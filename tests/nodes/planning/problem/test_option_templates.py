@@ -104,7 +104,7 @@ def test_pods_on_large_nodes_are_not_held_to_what_small_ones_take():
     assert added(planned(world(*pending, groups=groups, storage=storage(pending, n1=1)))) == {"large": 1}
 
 
-def test_who_is_placed_pod_by_pod_attaches_volumes_of_its_own():
+def test_a_class_that_is_placed_pod_by_pod_attaches_volumes_of_its_own():
     # Two keys of affinity at once are only for the estimator.
     close = required([term({"app": "db"}, key="row"), term({"app": "db"}, key="hall")], "podAffinity")
     pending = stateful("db", 4, **close)

@@ -60,7 +60,7 @@ def test_room_is_kept_from_those_behind_unless_it_is_not_wanted(keeps: bool, sec
     assert answers(world(nodes=nodes()), first, check("b", waiting("b", 8))) == [True, second]
 
 
-def test_who_finds_none_keeps_none():
+def test_a_check_without_capacity_reserves_none():
     line = [check("a", waiting("a", 8)), check("b", waiting("b", 8)), check("c", waiting("c", 4))]
     assert answers(world(nodes=nodes()), *line) == [True, False, True]
 
@@ -113,7 +113,7 @@ def test_ordinary_pods_get_what_checks_leave():
 
 
 @pytest.mark.parametrize(("atomic_first", "fits"), [(True, False), (False, True)])
-def test_who_stands_in_front_has_first_call_on_nodes_that_are_there(atomic_first: bool, fits: bool):
+def test_the_first_request_of_the_queue_takes_existing_nodes_first(atomic_first: bool, fits: bool):
     grower = waiting("a", 8, bundle="default/atomic")
     line = [asking("atomic", grower, grows=True), asking("r", waiting("b", 8))]
     snapshot = world(grower, nodes=nodes(), groups=[group("g")])

@@ -63,14 +63,14 @@ def test_the_room_of_each_is_reported():
 
 
 @pytest.mark.parametrize("checks", [1, 3])
-def test_who_may_add_nodes_and_stands_in_front_takes_what_is_there(checks: int):
+def test_a_scale_up_request_at_the_head_of_the_queue_takes_existing_capacity(checks: int):
     """Of 6 cores the first takes 4, as it could grow by what else it needs; one behind it finds 2."""
     line = [asking("grows", 4, grows=True), *(asking(f"r{number}", 2) for number in range(checks))]
     snapshot = world(nodes=nodes(6), groups=[group("g")])
     assert fits(snapshot, *line) == {"r0": True, **{f"r{number}": False for number in range(1, checks)}}
 
 
-def test_who_could_get_nothing_takes_nothing():
+def test_a_request_that_cannot_be_placed_takes_nothing():
     line = [asking("never", 4, cpu=3, grows=True), asking("r", 4)]
     assert fits(world(nodes=nodes(4), groups=[group("g", most=1)]), *line) == {"r": True}
 

@@ -65,7 +65,7 @@ def test_nodes_beyond_those_that_are_filled_go_with_the_first():
     assert found["default/r"].cost_per_hour == pytest.approx(1.2)
 
 
-def test_who_finds_room_has_nothing_new():
+def test_a_request_without_new_nodes_has_no_share_of_nodes():
     snapshot = world(asked("r", 100, cpu=8), groups=[group("g")])
     assert share_costs(plan_scale_up(snapshot, policy(expander="cost")), snapshot.pending)["default/r"].nodes == {}
 

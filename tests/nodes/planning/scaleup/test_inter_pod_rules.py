@@ -111,7 +111,7 @@ class TestApartOnNodes:
         large = apart("large", 2, "db", app="db", cpu=3)
         assert added(planned(world(small, large, groups=[BIG]))) == {"big": 4}
 
-    def test_who_is_avoided_without_terms_of_its_own_is_kept_away(self):
+    def test_a_pod_that_others_repel_is_kept_away_without_terms_of_its_own(self):
         plan = planned(world(apart("db", 1, "noisy"), waiting("noisy", 3), groups=[BIG]))
         assert added(plan) == {"big": 2}
 

@@ -91,7 +91,7 @@ def _opened(replay: Replay, entry: PendingPods, known: dict[str, ScaleUpOption],
 
 @many
 @given(snapshots(social=False, nap=False))
-def test_who_is_placed_pod_by_pod_with_room_for_all_is_placed_in_bulk(snapshot: Snapshot):
+def test_a_class_with_room_for_all_is_placed_in_bulk_instead_of_pod_by_pod(snapshot: Snapshot):
     """Where groups are large enough for everybody, no pod that fits anywhere is left."""
     pending = tuple(replace(pods, bundle="") for pods in snapshot.pending)
     groups = tuple(replace(group, max_size=50 * (group.max_size > 0), zero_or_max=False) for group in snapshot.groups)

@@ -39,7 +39,7 @@ def planned(snapshot: Snapshot, rules: Any = None, **options: Any) -> ScaleUpPla
     return plan
 
 
-def test_who_has_fewer_kinds_of_new_nodes_to_go_to_is_first_on_nodes_that_stand():
+def test_pods_with_fewer_suitable_groups_are_first_on_existing_nodes():
     narrow = waiting("narrow", 1, requests={"cpu": "500m"}, nodeSelector={"pool": "x"})
     wide = waiting("wide", 4, requests={"cpu": 1})
     snapshot = world(
@@ -68,7 +68,7 @@ class TestInLine:
         pending = [waiting("b", 4, labels={"x": "b"}), waiting("a", 4, 0.9, labels={"x": "a"})]
         assert left(planned(world(*pending, groups=[group("g", cpu=4, most=1)])))["b"] > 0
 
-    def test_who_comes_later_uses_what_is_left(self):
+    def test_later_pods_use_the_remaining_room(self):
         pending = [waiting("big", 1, 3, age=100), waiting("medium", 1, 2, age=50), waiting("small", 1, 1, age=1)]
         assert left(planned(world(*pending, groups=[group("g", cpu=4, most=1)]))) == {"medium": 1}
 
@@ -225,7 +225,7 @@ class TestChoosing:
         loose = waiting("loose", 4, tolerations=[{"key": "spot", "operator": "Exists"}])
         assert added(planned(world(firm, loose, groups=groups))) == {"spot": 1, "safe": 1}
 
-    def test_gpu_nodes_are_spared_for_who_asks_for_them(self):
+    def test_gpu_nodes_are_reserved_for_pods_that_request_gpus(self):
         groups = [group("gpu", price=0.1, **dict[str, Any]({"nvidia.com/gpu": 1})), group("plain", price=0.4)]
         assert added(planned(world(waiting("web", 4), groups=groups))) == {"plain": 1}
         assert added(planned(world(waiting("web", 4), groups=groups[:1]))) == {"gpu": 1}

@@ -109,7 +109,7 @@ def test_each_group_is_estimated_as_pod_by_pod(
 # ---- who waits
 
 
-def test_who_another_group_may_help_waits_for_a_later_loop(reviewed: ReviewedSentences):
+def test_a_pod_that_another_group_may_help_waits_for_a_later_loop(reviewed: ReviewedSentences):
     plan = planned(world(waiting("web", 12), groups=[group("a", cpu=4, most=2), group("b", cpu=4, most=1)]))
     assert added(plan) == {"a": 2}
     assert left(plan) == {"web": 4}
@@ -118,7 +118,7 @@ def test_who_another_group_may_help_waits_for_a_later_loop(reviewed: ReviewedSen
     reviewed(reported(plan))
 
 
-def test_who_needs_another_group_waits_for_a_later_loop():
+def test_a_pod_that_needs_another_group_waits_for_a_later_loop():
     labels = {"disk": "ssd"}
     pending = [waiting("web", 4), waiting("db", 1, nodeSelector=labels)]
     plan = planned(world(*pending, groups=[group("plain"), group("ssd", labels=labels, cpu=2, most=1)]))
@@ -130,7 +130,7 @@ def test_the_limit_of_one_loop_is_no_reason_but_a_wait():
     assert (left(plan), codes(plan)) == ({"web": 4}, {AWAITS_A_LATER_LOOP})
 
 
-def test_loop_after_loop_helps_everybody_who_waits():
+def test_loop_after_loop_helps_all_pending_pods():
     pending = [waiting("web", 10, priority=10), waiting("db", 3, 3), waiting("huge", 1, 9)]
     groups = [group("a", cpu=4, most=2), group("b", cpu=8, most=1), group("c", cpu=2, most=2)]
     snapshot = world(*pending, groups=groups)

@@ -74,7 +74,7 @@ def test_a_zone_where_a_node_stands_counts_whatever_is_planned():
     assert by_zone(plan, snapshot, "web") == {"a": 5, "b": 5, "c": 4}
 
 
-def test_all_new_zones_stay_closed_where_the_old_ones_take_everybody():
+def test_new_zones_stay_closed_if_the_old_ones_take_all_pods():
     snapshot = world(
         waiting("web", 12, **SPREAD), nodes=[node("old", zone="a", cpu="100m")], groups=zones(10, 1, 1, 10)[:3]
     )
@@ -100,13 +100,13 @@ def test_limits_of_the_cluster_close_zones_of_small_machines():
     assert by_zone(plan, snapshot, "web") == {"b": 16}
 
 
-def test_who_comes_later_in_line_does_not_open_it_either():
+def test_later_classes_do_not_open_it_either():
     pinned = waiting("pinned", 1, nodeSelector={ZONE: "c"}, age=-9)
     snapshot = world(waiting("web", 30, **SPREAD), pinned, groups=zones(10, 10, 1))
     assert left(planned(snapshot)) == {"pinned": 1}
 
 
-def test_who_comes_first_opens_it_and_the_others_follow():
+def test_the_first_class_opens_it_and_the_others_follow():
     pinned = waiting("pinned", 1, nodeSelector={ZONE: "c"}, priority=5)
     snapshot = world(waiting("web", 30, **SPREAD), pinned, groups=zones(10, 10, 1))
     plan = planned(snapshot)

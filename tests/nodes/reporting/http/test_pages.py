@@ -115,7 +115,7 @@ def site(world: EmbeddedApi) -> PagesHarness:
 # ---- for everybody
 
 
-def test_metrics_are_for_everybody(site: PagesHarness):
+def test_metrics_need_no_authorization(site: PagesHarness):
     status, body, kind = site.get("/metrics", peer=THERE)
 
     assert status == 200
@@ -123,7 +123,7 @@ def test_metrics_are_for_everybody(site: PagesHarness):
     assert "cluster_autoscaler_unneeded_nodes_count 0.0" in body
 
 
-def test_health_is_for_everybody(site: PagesHarness):
+def test_health_needs_no_authorization(site: PagesHarness):
     assert site.get("/health-check", peer=THERE)[:2] == (200, "OK\nleader\n")
     site.health.begin(site.world.clock.monotonic_s() - 601)
     status, body, _ = site.get("/health-check", peer=THERE)
@@ -168,7 +168,7 @@ def test_a_token_whose_owner_may_is_let_in(site: PagesHarness):
     assert site.get("/plan", peer=THERE, authorization=f"Bearer {ADMIN}")[0] == 200
 
 
-def test_without_anybody_to_ask_only_the_same_machine_sees_them(world: EmbeddedApi):
+def test_without_an_authorizer_only_the_same_machine_sees_them(world: EmbeddedApi):
     site = PagesHarness(world)
     site.turn = loop_result()
     assert site.get("/plan", peer=THERE, authorization=f"Bearer {ADMIN}")[0] == 403

@@ -115,7 +115,7 @@ def test_without_news_it_is_written_once_a_minute(world: EmbeddedApi):
     assert world.ask("GET", URL)["metadata"]["resourceVersion"] != first
 
 
-def test_who_deletes_it_finds_it_made_anew(world: EmbeddedApi):
+def test_a_deleted_map_is_created_again(world: EmbeddedApi):
     writer = StatusConfigMapWriter(world.client)
     world.do(writer.write(running()))
     world.ask("DELETE", URL)

@@ -156,7 +156,7 @@ def test_of_two_that_would_make_a_group_one_does():
     assert len(increases(outcome)) == 1
 
 
-def test_who_wrote_its_intent_and_stalled_does_not_grow_what_the_next_one_grew():
+def test_a_controller_that_stalled_after_its_intent_does_not_repeat_the_scale_up_of_the_next():
     async def stalled(first: Loop, second: Loop) -> Any:
         """The first one is stopped right before its call; the second takes over, and then the first one goes on."""
         wire = world.wires[0]

@@ -57,7 +57,7 @@ def test_a_count_of_nothing_is_as_good_as_being_left_out():
     assert decided(seen(group(), status=LEFT_OUT_ONCE), plan(count=0)).acts
 
 
-def test_who_trusts_omissions_needs_no_second_answer():
+def test_with_trusted_omissions_one_answer_is_enough():
     assert decided(seen(group()), policy=ReconcilePolicy(removal_confirmations=1)).acts
 
 
