@@ -61,6 +61,25 @@ def test_a_new_broker_gets_its_part_and_old_brokers_exchange_nothing():
     assert result.balancedness_after > result.balancedness_before
 
 
+LEADERS = "LeaderReplicaDistributionGoal"
+
+
+def build_rack_of_two(*, partitions: int = 18, size: int = GB) -> ClusterModel:
+    """Three brokers in three racks lead in turn; broker 3 is new, and in the rack of broker 0."""
+    brokers = [describe_broker(index, rack=f"rack-{index % 3}") for index in range(4)]
+    rows = [tuple((number + shift) % 3 for shift in range(3)) for number in range(partitions)]
+    return build_cluster(brokers, [describe_topic("t", rows, size=size)])
+
+
+def test_add_brokers_chooses_leaders_and_followers_so_that_leaders_are_even():
+    """The replicas that move are as many and as large as any; which of them lead is part of the search."""
+    result = plan(build_rack_of_two(), RebalanceRequest(mode=Mode.ADD_BROKERS, brokers=(3,)))
+    assert get_statuses(result)[LEADERS] is GoalStatus.FIXED
+    assert result.bounds.moves == 9
+    assert min(result.after.leader_counts) >= 4
+    assert max(result.after.leader_counts) <= 5
+
+
 def test_a_leaving_broker_loses_exactly_what_it_has():
     model = build_even_cluster()
     had = int(model.replica_counts[5])

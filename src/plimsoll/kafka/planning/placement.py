@@ -253,6 +253,28 @@ class Placement:
         counts = np.bincount((lines + racks).ravel(), minlength=len(brokers) * width)
         return counts.reshape(len(brokers), width)[:, :-1].astype(np.int64)
 
+    def list_returnable(self, rows: Ints) -> Flags:
+        """[C]: whether a replica may go back to where it was, by its partition's other replicas and their racks.
+
+        What must leave and what is offline does not return. A leader takes its leadership along: only to where it led.
+        """
+        model, scope = self.model, self.scope
+        partitions = model.partition_of[rows]
+        there = model.broker_of[rows]
+        members = self.rows[partitions]
+        is_other = (members >= 0) & (members != rows[:, None])
+        others = self.broker_of[members]
+        free = ~((others == there[:, None]) & is_other).any(axis=1)
+        racks = model.rack_of
+        crowd = ((racks[others] == racks[there][:, None]) & is_other).sum(axis=1)
+        if self.rack_rule is RackRule.ONE_PER_RACK:
+            free &= crowd == 0
+        else:
+            free &= crowd <= ((racks[others] == racks[self.broker_of[rows]][:, None]) & is_other).sum(axis=1)
+        leads_there = (self.leading[partitions] != rows) | (model.leader[partitions] == there)
+        returnable: Flags = free & leads_there & scope.is_known[there] & ~scope.must_leave[rows] & ~model.offline[rows]
+        return returnable
+
     @cached_property
     def racks_left(self) -> Ints:
         """The racks with a broker that is alive and stays."""

@@ -56,12 +56,15 @@ class DistributionGoal(Goal):
 
 
 class LeaderReplicaDistributionGoal(DistributionGoal):
-    """A window around the mean of leaders: by reordering, then by moving leaders."""
+    """A window around the mean of leaders: by reordering, by another choice of what moves, then by moving leaders."""
 
     def optimize(self, budget: Budget) -> None:
         LeaderCounts(self.placement, self._limits, budget).run()
+        version = self.placement.version
         if self.judge() is not None:
             super().optimize(budget)
+        if self.placement.version != version and self.judge() is not None:
+            LeaderCounts(self.placement, self._limits, budget).run()
 
 
 class LeaderBytesInDistributionGoal(DistributionGoal):

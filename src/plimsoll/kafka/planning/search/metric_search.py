@@ -13,6 +13,7 @@ import numpy as np
 
 from plimsoll.kafka.planning.loads import COUNTS, Metric
 from plimsoll.kafka.planning.placement import TOLERANCE
+from plimsoll.kafka.planning.search.exchanges import Exchanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,7 @@ class Means:
     leadership: bool = False
     moves: bool = True
     swaps: bool = False
+    """Replicas of two brokers change places. Else another replica may only move in place of one that does."""
 
 
 class MetricSearch:
@@ -53,10 +55,22 @@ class MetricSearch:
         placement = self._placement
         placement.accepted.append(self._limits)
         try:
-            self._repeat(lambda excess: excess, self._relieve)
-            self._repeat(lambda excess: -excess, self._fill)
+            if self._metric is Metric.LEADERS:  # Another choice costs nothing, a move for one leader costs much.
+                self._exchange()
+            self._change()
+            self._exchange()
         finally:
             placement.accepted.pop()
+
+    def _change(self) -> None:
+        self._repeat(lambda excess: excess, self._relieve)
+        self._repeat(lambda excess: -excess, self._fill)
+
+    def _exchange(self) -> None:
+        """Make exchanges as long as one helps."""
+        if self._means.moves and not self._means.swaps and (self._placement.moved & self._movable).any():
+            exchanges = Exchanges(self._placement, self._limits, self._budget, movable=self._movable)
+            self._repeat(np.abs, exchanges.improve)
 
     def _repeat(self, measure: Callable[[Floats], Floats], improve: Callable[[int], bool]) -> None:
         """Improve the worst broker until all are inside, or nothing helps the rest."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plimsoll.kafka.planning.loads import Metric
-from plimsoll.kafka.planning.placement import TOLERANCE, RackRule
+from plimsoll.kafka.planning.placement import TOLERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ def _list_returnable(
     """[C]: the replicas that could return each by itself."""
     here, there = placement.broker_of[rows], placement.model.broker_of[rows]
     weights = placement.weigh(rows)
-    allowed = _may_return(placement, rows, there)
+    allowed = placement.list_returnable(rows)
     for limit in limits:
         for brokers, change in ((here, -weights[limit.metric]), (there, weights[limit.metric])):
             load = placement.load[limit.metric, brokers]
@@ -78,23 +78,3 @@ def _is_no_worse(before: Floats | Ints, change: Floats | int, low: Floats | Ints
     was = np.maximum(np.maximum(before - high, low - before), 0.0)
     no_worse: Flags = distance <= was + slack
     return no_worse
-
-
-def _may_return(placement: Placement, rows: Ints, there: Ints) -> Flags:
-    """[C]: whether the broker has no other replica of the partition, its rack not too many, and it may lead again."""
-    members = placement.rows[placement.model.partition_of[rows]]
-    is_other = (members >= 0) & (members != rows[:, None])
-    others = placement.broker_of[members]
-    free = ~((others == there[:, None]) & is_other).any(axis=1)
-    racks = placement.model.rack_of
-    crowd = ((racks[others] == racks[there][:, None]) & is_other).sum(axis=1)
-    if placement.rack_rule is RackRule.ONE_PER_RACK:
-        free &= crowd == 0
-    else:
-        present = ((racks[others] == racks[placement.broker_of[rows]][:, None]) & is_other).sum(axis=1)
-        free &= crowd <= present
-    partitions = placement.model.partition_of[rows]
-    # A replica that leads takes its leadership along: only to where it led before.
-    leads_there = (placement.leading[partitions] != rows) | (placement.model.leader[partitions] == there)
-    returns: Flags = free & leads_there & placement.scope.is_known[there]
-    return returns
