@@ -20,7 +20,7 @@ from plimsoll.kafka.brokers.connection_settings import parse_connection_settings
 from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
 from plimsoll.kafka.brokers.source import describe_cluster
 from plimsoll.kafka.model.cluster import build_model
-from tests.e2e.kafka.kafka_program import need_kafka_program
+from tests.e2e.kafka.kafka_distributions import need_distribution
 from tests.e2e.kafka.real_kafka import RealKafka
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ _PATIENCE_S = 600
 
 def rows() -> Iterator[dict[str, Any]]:
     try:
-        program = need_kafka_program()
+        distribution = need_distribution()
     except pytest.skip.Exception as skipped:
         print(skipped)
         return
     # In memory where the system has it: brokers make 60,000 files, and a slow disk is not what is measured.
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=memory) as directory:
-        kafka = RealKafka(program, Path(directory), heap_mb=_HEAP_MB)
+        kafka = RealKafka(distribution, Path(directory), heap_mb=_HEAP_MB)
         try:
             kafka.start(BROKERS)
             kafka.create_topics([f"topic-{number:03}" for number in range(TOPICS)], partitions=PARTITIONS)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from plimsoll.app.embedded_nodes import EmbeddedNodeAutoscaler
 from plimsoll.app.embedded_tidb import EmbeddedTidb, EmbeddedTidbDependencies
 from plimsoll.app.kafka.embedded_kafka import EmbeddedKafka, EmbeddedKafkaDependencies
+from plimsoll.app.kafka.simulated_connector import SimulatedBrokers
 from plimsoll.app.node_autoscaling import run_in_thread
 from plimsoll.app.ports import (
     CRUISE_CONTROL,
@@ -286,7 +287,10 @@ class EmbeddedCluster:
     def _build_embedded_kafka(self) -> EmbeddedKafka:
         assert self._cluster.kafka is not None
         dependencies = EmbeddedKafkaDependencies(
-            clusters=self._cluster.kafka.clusters, clock=self._clock, entropy=self._entropy, journal=self._journal
+            connector=SimulatedBrokers(self._cluster.kafka.clusters.find),
+            clock=self._clock,
+            entropy=self._entropy,
+            journal=self._journal,
         )
         return EmbeddedKafka(self._cluster.components, dependencies)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from plimsoll.app.kafka.embedded_kafka import EmbeddedKafka, EmbeddedKafkaDependencies
+from plimsoll.app.kafka.simulated_connector import SimulatedBrokers
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kafka.engine.engine import run_inline
 from plimsoll.runtime.entropy import SeededEntropy
@@ -30,7 +31,7 @@ class OperatedKafkaCluster(LocalKafkaCluster):
     def _build_parts(self, components: Components) -> Sequence[Service]:
         services = super()._build_parts(components)
         dependencies = EmbeddedKafkaDependencies(
-            clusters=self.clusters,
+            connector=SimulatedBrokers(self.clusters.find),
             clock=self.run.clock,
             entropy=SeededEntropy("up"),
             journal=MemoryJournal(),

@@ -9,25 +9,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.kafka.kafka_program import KafkaProgram, need_kafka_program
-from tests.e2e.kafka.real_kafka import RealKafka, make_archive
+from tests.e2e.kafka.kafka_distributions import need_distribution
+from tests.e2e.kafka.real_kafka import RealKafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
-@pytest.fixture(scope="session")
-def kafka_program(tmp_path_factory: pytest.TempPathFactory) -> KafkaProgram:
-    program = need_kafka_program()
-    if not program.archive.exists():
-        make_archive(program, tmp_path_factory.mktemp("kafka-archive"))
-    return program
+    from plimsoll.local.kafka.processes.distribution import KafkaDistribution
 
 
 @pytest.fixture(scope="session")
-def kafka_cluster(kafka_program: KafkaProgram, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
+def kafka_distribution() -> KafkaDistribution:
+    return need_distribution()
+
+
+@pytest.fixture(scope="session")
+def kafka_cluster(
+    kafka_distribution: KafkaDistribution, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealKafka]:
     """A running cluster. Tests use `kafka`."""
-    cluster = RealKafka(kafka_program, tmp_path_factory.mktemp("kafka"))
+    cluster = RealKafka(kafka_distribution, tmp_path_factory.mktemp("kafka"))
     try:
         cluster.start()
         yield cluster

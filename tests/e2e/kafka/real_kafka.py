@@ -24,17 +24,14 @@ with the thread that started them.
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import fcntl
 import shutil
 import signal
 import socket
 import subprocess
 import time
-import uuid
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import AlterConfigOp, ConfigResource
@@ -42,6 +39,9 @@ from kafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, To
 from kafka.protocol.metadata import MetadataRequest
 
 from plimsoll.kafka.brokers.messages import UnregisterBrokerRequest
+from plimsoll.local.kafka.kafka_ids import generate_kafka_id
+from plimsoll.local.kafka.processes.node_process import NodeProcess
+from plimsoll.runtime.entropy import SystemEntropy
 from tests.e2e.ports import lasting_port
 from tests.e2e.timeouts import PATIENCE_S
 from tests.kube.http.authorities import CertificateAuthority
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from tests.e2e.kafka.kafka_program import KafkaProgram
+    from plimsoll.local.kafka.processes.distribution import KafkaDistribution
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ SECURE_USER: Final = "plimsoll"
 SECURE_PASSWORD: Final = "not-a-secret-in-tests"
 SCRAM_MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _THROTTLED: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", "cordoned.log.dirs")
-_STOP_S: Final = 30
+_ENTROPY: Final = SystemEntropy()
 _ATTEMPTS: Final = 20
 _TOPICS_AT_ONCE: Final = 10
 _MANY_TOPICS_S: Final = 600
@@ -115,75 +115,16 @@ group.initial.rebalance.delay.ms=0
 """
 
 
-class NodeProcess:
-    """A controller or broker. Its directory holds a lock: two processes on one directory corrupt its log."""
-
-    def __init__(self, program: KafkaProgram, directory: Path, *, heap_mb: int) -> None:
-        self._program = program
-        self._heap_mb = heap_mb
-        self.directory = directory
-        self._process: subprocess.Popen[bytes] | None = None
-        self._lock: IO[str] | None = None
-        self.dump_archive: Path | None = None
-        """Where to write the class-data archive when the process ends."""
-
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    def start(self) -> None:
-        assert not self.is_running, f"{self.directory} has a running process"
-        self._lock = (self.directory / "lock").open("w")
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with (self.directory / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                self._program.build_command(
-                    "kafka.Kafka",
-                    str(self.directory / "server.properties"),
-                    heap_mb=self._heap_mb,
-                    dump_archive=self.dump_archive,
-                ),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def send(self, number: signal.Signals) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
-
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """End the process, by SIGKILL where the signal does not end it in time."""
-        if self._process is None:
-            return
-        if self._process.poll() is None:
-            self._process.send_signal(number)
-            try:
-                self._process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-        self._process.wait()
-        self._process = None
-        assert self._lock is not None
-        self._lock.close()
-
-    def read_log(self) -> str:
-        """The end of what the process wrote."""
-        path = self.directory / "log"
-        return path.read_text(errors="replace")[-3000:] if path.exists() else ""
-
-
 class RealKafka:
     """A cluster. See the module's documentation for its use."""
 
-    def __init__(self, program: KafkaProgram, directory: Path, *, heap_mb: int = 192) -> None:
-        self._program = program
+    def __init__(self, distribution: KafkaDistribution, directory: Path, *, heap_mb: int = 192) -> None:
+        self._distribution = distribution
         self._directory = directory
         self._heap_mb = heap_mb
         self._controller_port = lasting_port()
-        self.cluster_id = _make_id()
-        self._controller = NodeProcess(program, directory / "controller", heap_mb=heap_mb)
+        self.cluster_id = generate_kafka_id(_ENTROPY)
+        self._controller = NodeProcess(distribution, directory / "controller", heap_mb=heap_mb)
         self._brokers: dict[int, NodeProcess] = {}
         self._ports: dict[int, tuple[int, int, int]] = {}
         """Without encryption, with TLS and SASL, with SASL alone."""
@@ -407,7 +348,8 @@ class RealKafka:
         self._ports[broker] = (lasting_port(), lasting_port(), lasting_port())
         for name in LOG_DIRS:
             (directory / name).mkdir()
-            meta = f"version=1\ncluster.id={self.cluster_id}\nnode.id={broker}\ndirectory.id={_make_id()}\n"
+            directory_id = generate_kafka_id(_ENTROPY)
+            meta = f"version=1\ncluster.id={self.cluster_id}\nnode.id={broker}\ndirectory.id={directory_id}\n"
             (directory / name / "meta.properties").write_text(meta)
         text = _BROKER_PROPERTIES.format(
             node=broker,
@@ -422,7 +364,7 @@ class RealKafka:
             log_dirs=",".join(str(directory / name) for name in LOG_DIRS),
         )
         (directory / "server.properties").write_text(text)
-        self._brokers[broker] = NodeProcess(self._program, directory, heap_mb=self._heap_mb)
+        self._brokers[broker] = NodeProcess(self._distribution, directory, heap_mb=self._heap_mb)
 
     def _format_controller(self) -> None:
         directory = self._controller.directory
@@ -437,7 +379,7 @@ class RealKafka:
             for part in ("--add-scram", f"{mechanism}=[name={SECURE_USER},password={SECURE_PASSWORD}]")
         ]
         options = ["-t", self.cluster_id, "-c", str(properties), "--standalone", *credentials]
-        tool = self._program.build_command("kafka.tools.StorageTool", "format", *options)
+        tool = self._distribution.build_command("kafka.tools.StorageTool", "format", *options)
         done = subprocess.run(tool, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -472,32 +414,6 @@ class RealKafka:
         if self._client is not None:
             self._client.close()
             self._client = None
-
-
-def make_archive(program: KafkaProgram, directory: Path) -> None:
-    """Write the class-data archive, from the classes that a broker loads by its start and a few requests."""
-    cluster = RealKafka(program, directory)
-    scratch = program.archive.with_suffix(f".{uuid.uuid4().hex}")
-    try:
-        cluster._prepare(0)
-        cluster._brokers[0].dump_archive = scratch
-        cluster.start([0])
-        cluster.create_topic("archive", {0: [0]})
-        cluster.produce("archive", total_bytes=1000)
-        cluster._close_client()
-        cluster.stop_broker(0)
-        if scratch.exists():
-            scratch.rename(program.archive)
-    finally:
-        cluster.close()
-        scratch.unlink(missing_ok=True)
-
-
-def _make_id() -> str:
-    """A cluster or directory id: 22 characters, none of the reserved ones, which begin with a dash or are all zero."""
-    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return text
 
 
 def _find_problem(is_met: Callable[[], object]) -> str | None:

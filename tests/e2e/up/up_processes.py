@@ -96,12 +96,17 @@ def command(data: Path, *options: str) -> list[str]:
 @contextmanager
 def running(data: Path, *options: str) -> Iterator[UpProcess]:
     """On free ports; killed at the end if it still runs, and none of its words may be a traceback."""
+    with running_command(command(data, "--port-base", "0", *options), data) as started:
+        yield started
+
+
+@contextmanager
+def running_command(words: list[str], data: Path) -> Iterator[UpProcess]:
+    """A command that runs a cluster until Ctrl-C; see `running`."""
     errors = data.with_name(f"{data.name}.stderr")
     began_s = time.monotonic()
     with errors.open("a") as sink:
-        process = subprocess.Popen(
-            command(data, "--port-base", "0", *options), stdout=subprocess.PIPE, stderr=sink, text=True
-        )
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=sink, text=True)
     try:
         assert process.stdout is not None
         screen = _first_screen(process, process.stdout)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Kafka in `plimsoll up`: the operator over simulated brokers, and Cruise Control's API of every cluster.
+"""Kafka beside an embedded API server: the operator, and Cruise Control's API of every cluster.
 
 Inside the process the operator calls the engine of a cluster without a socket. Other processes reach it under
 `/NAMESPACE/KAFKA/kafkacruisecontrol`, and under `/kafkacruisecontrol` while there is one cluster, with the
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plimsoll.app.kafka.cruise_control_router import CruiseControlRouter
-from plimsoll.app.kafka.simulated_connector import SimulatedBrokers
 from plimsoll.kafka.builder import KafkaOperatorParts, OperatorDependencies
 from plimsoll.kafka.engine.config_map_store import ConfigMapExecutionStore
 from plimsoll.kafka.engine.engine import run_in_thread
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.journal.ports import Journal
+    from plimsoll.kafka.brokers.ports import BrokerConnector
     from plimsoll.local.components import Components
-    from plimsoll.local.kafka.simulated import SimulatedClusters
     from plimsoll.runtime.supervisor import Service
     from plimsoll.web.client import Request, Response
 
@@ -38,7 +37,8 @@ if TYPE_CHECKING:
 class EmbeddedKafkaDependencies:
     """What the parts are made from."""
 
-    clusters: SimulatedClusters
+    connector: BrokerConnector
+    """To the brokers: simulated ones in `plimsoll up`, real ones in `plimsoll kafka try`."""
     clock: Clock
     entropy: Entropy
     journal: Journal
@@ -56,7 +56,7 @@ class EmbeddedKafka:
                 client=client,
                 clock=clock,
                 entropy=dependencies.entropy,
-                connector=SimulatedBrokers(dependencies.clusters.find),
+                connector=dependencies.connector,
                 open_store=lambda kafka: ConfigMapExecutionStore(client, kafka, clock=clock),
                 settings=KafkaSettings(),
                 web=NoCruiseControls(),
@@ -69,6 +69,10 @@ class EmbeddedKafka:
 
     def list_services(self) -> list[Service]:
         return self._controllers.list_services()
+
+    async def close(self) -> None:
+        """Close the connections to brokers."""
+        await self._parts.close()
 
     def expose_metrics(self) -> bytes:
         return self._controllers.reconciling.expose_metrics()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plimsoll.cli.journal.files import DEFAULT_DATA, DataOption
-from plimsoll.cli.kafka import cruise_control, rebalance
+from plimsoll.cli.kafka import cruise_control, rebalance, trying
 from plimsoll.cli.kafka.options import (
     RECORD_DIRECTORY,
     BootstrapOption,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Status, plans and rebalances of a Kafka cluster.", no_args_is_help=True)
 app.command(name="rebalance", short_help="Move replicas: plan, execute, stop, resume.")(rebalance.rebalance)
+app.command(name="try", short_help="Real brokers on this machine, to scale.")(trying.try_kafka)
 app.command(name="cruise-control", short_help="Serve Cruise Control's REST API.")(cruise_control.cruise_control)
 
 
@@ -51,6 +52,7 @@ def kafka() -> None:
 
     \b
     Examples:
+      plimsoll kafka try
       plimsoll kafka status --bootstrap localhost:9092
       plimsoll kafka plan --bootstrap localhost:9092 --mode add-brokers --brokers 3
       plimsoll kafka rebalance --bootstrap localhost:9092 --mode remove-brokers --brokers 3 --throttle 50000000

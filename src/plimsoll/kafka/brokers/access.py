@@ -12,26 +12,30 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.kafka.brokers.connection_settings import ConnectionSettings
 from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
 from plimsoll.kafka.brokers.ports import KafkaUnavailable
-from plimsoll.kafka.wire.internal_security import read_internal_security
 from plimsoll.kube.secret_tls import AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY, TlsContextCache, join_authorities
+from plimsoll.objects.kafka_security import read_internal_security
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
 
     from plimsoll.kafka.brokers.ports import ClusterConnection, KafkaAdmin
-    from plimsoll.kafka.wire.internal_security import InternalSecurity
     from plimsoll.kube.secret_tls import SecretReader
     from plimsoll.objects.api.kafka import Kafka
+    from plimsoll.objects.kafka_security import InternalSecurity
 
 PORT: Final = 9091
 _OPERATOR: Final = "cluster-operator"
 
 
 class KubernetesBrokers:
-    """Connects to the brokers of any Kafka cluster by its Service."""
+    """Connects to the brokers of any Kafka cluster by its Service, or at the addresses that `list_addresses` gives."""
 
-    def __init__(self, secrets: SecretReader) -> None:
+    def __init__(
+        self, secrets: SecretReader, *, list_addresses: Callable[[Kafka], tuple[str, ...]] | None = None
+    ) -> None:
         self._secrets = secrets
+        self._list_addresses = list_addresses or _list_service
         self._contexts = TlsContextCache()
 
     async def connect(self, kafka: Kafka) -> ClusterConnection:
@@ -40,7 +44,9 @@ class KubernetesBrokers:
 
     async def read_settings(self, kafka: Kafka) -> ConnectionSettings:
         """How to reach the brokers. Raises `KafkaUnavailable` while a Secret is missing or cannot be used."""
-        bootstrap = (f"{kafka.metadata.name}-kafka-bootstrap.{kafka.metadata.namespace}.svc:{PORT}",)
+        bootstrap = self._list_addresses(kafka)
+        if not bootstrap:
+            raise KafkaUnavailable(f"no broker of {kafka.metadata.namespace}/{kafka.metadata.name} runs")
         try:
             security = read_internal_security(kafka)
             if not security.is_encrypted:
@@ -88,3 +94,8 @@ class _KubernetesConnection:
 
     async def close(self) -> None:
         await self._admin.close()
+
+
+def _list_service(kafka: Kafka) -> tuple[str, ...]:
+    """The address of the bootstrap Service."""
+    return (f"{kafka.metadata.name}-kafka-bootstrap.{kafka.metadata.namespace}.svc:{PORT}",)

@@ -1,7 +1,7 @@
-"""Pods of a Kafka cluster as brokers: their ids, racks and log directories. Pure.
+"""Pods of a Kafka cluster as brokers and controllers: their ids, racks and log directories. Pure.
 
 A pod is a broker of the Kafka in its label `strimzi.io/cluster` if its label `strimzi.io/broker-role` is "true" and its
-name ends with the node id, as Strimzi names pods.
+name ends with the node id, as Strimzi names pods. `strimzi.io/controller-role` says the same of controllers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 CLUSTER_LABEL: Final = "strimzi.io/cluster"
 POOL_LABEL: Final = "strimzi.io/pool-name"
 BROKER_LABEL: Final = "strimzi.io/broker-role"
+CONTROLLER_LABEL: Final = "strimzi.io/controller-role"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+_PERSISTENT: Final = "persistent-claim"
 _ID: Final = re.compile(r"-(0|[1-9][0-9]{0,9})\Z")
 _LARGEST_ID: Final = 2**31 - 1
 _MOST_VOLUMES: Final = 100
@@ -45,8 +47,16 @@ def read_cluster_key(pod: Pod) -> Key | None:
     return Key(pod.metadata.namespace, cluster) if cluster and labels.get(BROKER_LABEL) == "true" else None
 
 
+def read_node_cluster(pod: Pod) -> Key | None:
+    """Of the Kafka whose broker or controller the pod is; None: it is neither."""
+    labels = pod.metadata.labels
+    cluster = labels.get(CLUSTER_LABEL, "")
+    is_node = "true" in (labels.get(BROKER_LABEL), labels.get(CONTROLLER_LABEL))
+    return Key(pod.metadata.namespace, cluster) if cluster and is_node else None
+
+
 def read_broker_pod(pod: Pod) -> BrokerPod | None:
-    """The broker that a pod is; None: its name has no node id."""
+    """The node that a pod is; None: its name has no node id."""
     found = _ID.search(pod.metadata.name)
     number = int(found[1]) if found is not None else -1
     if not 0 <= number <= _LARGEST_ID:
@@ -72,6 +82,14 @@ def read_log_dirs(storage: Any, broker: int) -> dict[str, int]:
         name = f"data-{number if isinstance(number, int) and 0 <= number <= _LARGEST_ID else index}"
         paths[_build_path(name, broker)] = _read_size(fields)
     return paths or {_build_path("data", broker): DEFAULT_DISK_BYTES}
+
+
+def keeps_data(storage: Any) -> bool:
+    """Whether volumes outlive their pod."""
+    written = storage if isinstance(storage, dict) else {}
+    volumes = written.get("volumes")
+    entries = volumes if written.get("type") == "jbod" and isinstance(volumes, list) else [written]
+    return any(isinstance(entry, dict) and entry.get("type") == _PERSISTENT for entry in entries)
 
 
 def _build_path(volume: str, broker: int) -> str:

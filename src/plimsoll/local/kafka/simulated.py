@@ -8,11 +8,8 @@ request removes them, as in Kafka.
 
 from __future__ import annotations
 
-import base64
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
 import structlog
 
@@ -22,6 +19,7 @@ from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key
 from plimsoll.kube.informer.events import Key
 from plimsoll.local.kafka.answers import RequestRefused
 from plimsoll.local.kafka.cluster import SimulatedKafka
+from plimsoll.local.kafka.kafka_ids import build_cluster_id
 from plimsoll.local.kafka.snapshot_store import SnapshotStore
 from plimsoll.local.kafka.snapshots import Snapshot, restore_state
 from plimsoll.local.kafka.topic_seeds import TOPICS_ANNOTATION, parse_topic_seeds
@@ -221,11 +219,3 @@ def _create_topic(cluster: _Cluster, seed: TopicSeed) -> str:
                 seed.name, number, bytes_in_per_s=seed.bytes_in_per_s, bytes_out_per_s=seed.bytes_out_per_s
             )
     return ""
-
-
-def build_cluster_id(uid: str) -> str:
-    """A cluster id in Kafka's form, the same for the same Kafka object."""
-    raw = uid.encode().ljust(16, b"\0")[:16]
-    with suppress(ValueError):
-        raw = UUID(uid).bytes
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")

@@ -8,10 +8,12 @@ from plimsoll.kube.controller.enqueue import list_states
 from plimsoll.kube.informer.events import Key
 from plimsoll.local.kafka.broker_pods import (
     CLUSTER_LABEL,
+    CONTROLLER_LABEL,
     ZONE_LABEL,
     read_broker_pod,
     read_cluster_key,
     read_log_dirs,
+    read_node_cluster,
 )
 from plimsoll.objects.api.kafka import Kafka, KafkaNodePool
 from plimsoll.objects.api.nodes import Node
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from plimsoll.local.kafka.broker_pods import BrokerPod
 
 _BY_CLUSTER: Final = "kafka cluster"
+_NODES_BY_CLUSTER: Final = "nodes of a kafka cluster"
 _BROKER: Final = "broker"
+_CONTROLLER: Final = "controller"
 
 
 class KafkaTopology:
@@ -37,6 +41,7 @@ class KafkaTopology:
         self.pods = informers.get_informer(Pod)
         self._nodes = informers.get_informer(Node)
         self.pods.add_index(_BY_CLUSTER, _list_clusters_of_pod)
+        self.pods.add_index(_NODES_BY_CLUSTER, _list_clusters_of_node)
         self.pools.add_index(_BY_CLUSTER, _list_clusters_of_pool)
 
     @property
@@ -77,18 +82,35 @@ class KafkaTopology:
         return "" if node is None else node.metadata.labels.get(ZONE_LABEL, "")
 
     def find_log_dirs(self, key: Key, broker: BrokerPod) -> dict[str, int]:
+        return read_log_dirs(self.find_storage(key, broker), broker.id)
+
+    def find_storage(self, key: Key, broker: BrokerPod) -> Any:
+        """The `storage` of its pool, or of a Kafka without pools."""
         pool = self.pools.cache.get(broker.pool, key.namespace)
         if pool is not None and pool.metadata.labels.get(CLUSTER_LABEL) == key.name:
-            return read_log_dirs(pool.spec.storage, broker.id)
+            return pool.spec.storage
         kafka = self.find_kafka(key)
-        return read_log_dirs(None if kafka is None else kafka.spec.kafka.storage, broker.id)
+        return None if kafka is None else kafka.spec.kafka.storage
+
+    def list_controllers(self, key: Key) -> list[int]:
+        """The ids of the controllers that have a pod."""
+        pods = self.pods.cache.list_by_index(_NODES_BY_CLUSTER, key)
+        nodes = [read_broker_pod(pod) for pod in pods if pod.metadata.labels.get(CONTROLLER_LABEL) == "true"]
+        return sorted({node.id for node in nodes if node is not None})
 
     def count_desired_brokers(self, key: Key) -> int:
         """The brokers that the specs ask for."""
+        return self._count_desired(key, _BROKER)
+
+    def count_desired_controllers(self, key: Key) -> int:
+        """The controllers that the specs ask for."""
+        return self._count_desired(key, _CONTROLLER)
+
+    def _count_desired(self, key: Key, role: str) -> int:
         pools = self.pools.cache.list_by_index(_BY_CLUSTER, key)
-        brokers = sum(max(pool.spec.replicas, 0) for pool in pools if _BROKER in pool.spec.roles)
+        nodes = sum(max(pool.spec.replicas, 0) for pool in pools if role in pool.spec.roles)
         kafka = self.find_kafka(key)
-        return brokers or (kafka.spec.kafka.replicas or 0 if kafka is not None else 0)
+        return nodes or (kafka.spec.kafka.replicas or 0 if kafka is not None else 0)
 
     def find_changed_clusters(self, change: Change[Pod]) -> Iterable[Key]:
         """The clusters whose broker a changed pod is or was."""
@@ -102,6 +124,11 @@ class KafkaTopology:
 
 def _list_clusters_of_pod(pod: Pod) -> tuple[Key, ...]:
     key = read_cluster_key(pod)
+    return () if key is None else (key,)
+
+
+def _list_clusters_of_node(pod: Pod) -> tuple[Key, ...]:
+    key = read_node_cluster(pod)
     return () if key is None else (key,)
 
 

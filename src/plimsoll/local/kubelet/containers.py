@@ -66,12 +66,11 @@ def build_container_view(pod: Pod, container: Container, statuses: tuple[Contain
 # ---- what a container can be
 
 
-def build_waiting(view: ContainerView, reason: str) -> ContainerUpdate:
+def build_waiting(view: ContainerView, reason: str, message: str = "") -> ContainerUpdate:
     """A container that has not started yet."""
+    waiting = {"reason": reason, "message": message} if message else {"reason": reason}
     status = {"image": view.container.image, "imageID": "", "ready": False, "started": False}
-    return ContainerUpdate(
-        status=_build_status(view, {"waiting": {"reason": reason}}, restarts=view.restarts, extra=status)
-    )
+    return ContainerUpdate(status=_build_status(view, {"waiting": waiting}, restarts=view.restarts, extra=status))
 
 
 def build_running(

@@ -75,17 +75,17 @@ def compute_pod_status(
     """What is to be done about a pod which its node has admitted."""
     metadata, status = pod.metadata, pod.status
     if status.phase in TERMINAL:
-        return _remove_or_keep(pod)
+        return remove_or_keep(pod)
     if metadata.deletion_timestamp is not None:
         return _compute_terminating(pod, now, place=place, pace=pace)
     deadline = _compute_deadline(pod)
     if deadline is not None and deadline <= now:
-        return _build_update(pod, _build_past_deadline(pod, now, place))
+        return build_update(pod, _build_past_deadline(pod, now, place))
     starts_at = add_seconds(_find_start_time(pod, now), pace.start_s)
-    if now < starts_at and not _has_started(pod):
-        return _build_update(pod, _build_pending(pod, now, place), _find_earliest(starts_at, deadline))
+    if now < starts_at and not has_started(pod):
+        return build_update(pod, build_pending(pod, now, place), _find_earliest(starts_at, deadline))
     wanted, until = _start(pod, now, place=place, pace=pace)
-    return _build_update(pod, wanted, _find_earliest(until, deadline))
+    return build_update(pod, wanted, _find_earliest(until, deadline))
 
 
 def reject(pod: Pod, now: datetime, *, reason: str, message: str) -> PodStatusUpdate:
@@ -104,7 +104,7 @@ def reject(pod: Pod, now: datetime, *, reason: str, message: str) -> PodStatusUp
 # ---- the states
 
 
-def _remove_or_keep(pod: Pod) -> PodUnchanged | RemovePod:
+def remove_or_keep(pod: Pod) -> PodUnchanged | RemovePod:
     """With finalizers the object stays, and its grace period of 0 shows that we are through with it."""
     is_going = pod.metadata.deletion_timestamp is not None
     return RemovePod() if is_going and pod.metadata.deletion_grace_period_seconds != 0 else PodUnchanged()
@@ -124,19 +124,20 @@ def _compute_terminating(
     # A server that was stopped has done its work; work that was cut short has not.
     obeyed = 0 if pod.spec.restart_policy in {"", "Always"} else _SIGTERM_EXIT
     exit_code = KILLED if pace.stop_s > grace_s else obeyed
-    return _build_update(pod, _end(pod, now, place=place, exit_code=exit_code))
+    return build_update(pod, build_ended(pod, now, place=place, exit_code=exit_code))
 
 
 def _build_past_deadline(pod: Pod, now: datetime, place: PodAddresses) -> dict[str, Any]:
-    wanted = _end(pod, now, place=place, exit_code=KILLED)
+    wanted = build_ended(pod, now, place=place, exit_code=KILLED)
     message = "Pod was active on the node longer than the specified deadline"
     return wanted | {"phase": "Failed", "reason": "DeadlineExceeded", "message": message}
 
 
-def _build_pending(pod: Pod, now: datetime, place: PodAddresses) -> dict[str, Any]:
+def build_pending(pod: Pod, now: datetime, place: PodAddresses, *, message: str = "") -> dict[str, Any]:
+    """The status of a pod whose containers were not started yet. `message`: what they wait for."""
     reason = "PodInitializing" if pod.spec.init_containers else "ContainerCreating"
     inits = [build_waiting(init, reason) for init in _list_init_containers(pod)]
-    mains = [build_waiting(main, reason) for main in _list_main_containers(pod)]
+    mains = [build_waiting(main, reason, message) for main in list_main_containers(pod)]
     facts = PodFacts(
         phase="Pending",
         has_sandbox=False,
@@ -150,7 +151,14 @@ def _build_pending(pod: Pod, now: datetime, place: PodAddresses) -> dict[str, An
 
 def _start(pod: Pod, now: datetime, *, place: PodAddresses, pace: Pace) -> tuple[dict[str, Any], datetime | None]:
     policy = pod.spec.restart_policy or "Always"
-    mains = [advance(main, now, pace=pace, restart_policy=policy) for main in _list_main_containers(pod)]
+    mains = [advance(main, now, pace=pace, restart_policy=policy) for main in list_main_containers(pod)]
+    return build_advanced(pod, now, place=place, mains=mains)
+
+
+def build_advanced(
+    pod: Pod, now: datetime, *, place: PodAddresses, mains: Sequence[ContainerUpdate]
+) -> tuple[dict[str, Any], datetime | None]:
+    """The status of a pod whose main containers were started, and when it changes by itself."""
     codes = [became.exit_code for became in mains]
     if all(code is not None for code in codes):
         inits = [
@@ -169,11 +177,12 @@ def _start(pod: Pod, now: datetime, *, place: PodAddresses, pace: Pace) -> tuple
     return wanted, _find_earliest(*(became.until for became in mains))
 
 
-def _end(pod: Pod, now: datetime, *, place: PodAddresses, exit_code: int) -> dict[str, Any]:
-    mains = [stop(main, now, exit_code=exit_code) for main in _list_main_containers(pod)]
+def build_ended(pod: Pod, now: datetime, *, place: PodAddresses, exit_code: int) -> dict[str, Any]:
+    """The status of a pod whose containers were stopped."""
+    mains = [stop(main, now, exit_code=exit_code) for main in list_main_containers(pod)]
     inits = [stop(init, now, exit_code=exit_code) for init in _list_init_containers(pod)]
     phase = "Failed" if any(became.exit_code for became in mains) else "Succeeded"
-    has_begun = _has_started(pod)
+    has_begun = has_started(pod)
     facts = PodFacts(
         phase=phase,
         has_sandbox=False,
@@ -187,7 +196,8 @@ def _end(pod: Pod, now: datetime, *, place: PodAddresses, exit_code: int) -> dic
 # ---- parts
 
 
-def _build_update(pod: Pod, wanted: dict[str, Any], until: datetime | None = None) -> PodStatusUpdate | PodUnchanged:
+def build_update(pod: Pod, wanted: dict[str, Any], until: datetime | None = None) -> PodStatusUpdate | PodUnchanged:
+    """What of a status has to be written."""
     patch = build_status_patch(pod, wanted)
     return PodStatusUpdate(patch=patch, until=until, phase=wanted["phase"]) if patch else PodUnchanged(until=until)
 
@@ -218,7 +228,7 @@ def _build_status(
     return status
 
 
-def _list_main_containers(pod: Pod) -> list[ContainerView]:
+def list_main_containers(pod: Pod) -> list[ContainerView]:
     return [build_container_view(pod, container, pod.status.container_statuses) for container in pod.spec.containers]
 
 
@@ -241,7 +251,7 @@ def _list_unready(pod: Pod, inits: Sequence[ContainerUpdate], mains: Sequence[Co
     return [became.status["name"] for became in (*sidecars, *mains) if not became.status["ready"]]
 
 
-def _has_started(pod: Pod) -> bool:
+def has_started(pod: Pod) -> bool:
     return any(
         container_status.state.running is not None
         or container_status.state.terminated is not None

@@ -28,6 +28,7 @@ from plimsoll.local.kubelet.pod_status import (
     compute_pod_status,
     reject,
 )
+from plimsoll.local.kubelet.process_status import compute_process_status
 from plimsoll.local.kubelet.settings import read_pace
 from plimsoll.objects.api.pods import Pod
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component
     from plimsoll.local.kubelet.nodes import NodeController
+    from plimsoll.local.kubelet.process_status import ContainerRuntime
     from plimsoll.local.kubelet.settings import KubeletSettings
     from plimsoll.objects.api.nodes import Node
 
@@ -52,6 +54,7 @@ class PodController:
         self._clock = component.clock
         self._nodes = nodes
         self._settings = settings
+        self._runtime: ContainerRuntime | None = None
         self._admitted = AdmittedPods()
         self._addresses = AddressPools(settings.pod_addresses)
         # By uid, the version in which a pod is after a report that leaves nothing to do until something happens.
@@ -73,6 +76,11 @@ class PodController:
         )
         enqueue_on(self.informer, self.controller, self._list_keys_of_pod)
         enqueue_on(nodes.informer, self.controller, self._list_keys_of_node)
+
+    def use_runtime(self, runtime: ContainerRuntime) -> None:
+        """Let it run the pods that it handles for real. Called before the controller runs; its services run first."""
+        self._runtime = runtime
+        runtime.subscribe(self.controller.queue.add)
 
     # ---- what is to be looked at
 
@@ -147,7 +155,25 @@ class PodController:
             if refused is not None:
                 return reject(pod, now, reason=refused.reason, message=refused.message)
             self._admitted.add(pod)
-        return compute_pod_status(pod, now, place=self._place(pod, node), pace=read_pace(pod, self._settings))
+        place = self._place(pod, node)
+        runtime = self._find_runtime(pod)
+        if runtime is not None:
+            return self._plan_process(pod, runtime, place, now)
+        return compute_pod_status(pod, now, place=place, pace=read_pace(pod, self._settings))
+
+    def _plan_process(
+        self, pod: Pod, runtime: ContainerRuntime, place: PodAddresses, now: datetime
+    ) -> PodStatusUpdate | PodUnchanged | RemovePod:
+        if pod.metadata.deletion_timestamp is not None:
+            runtime.stop(pod)
+        planned = compute_process_status(pod, now, place=place, process=runtime.find_process(pod))
+        if planned.starts:
+            runtime.start(pod)
+        return planned.plan
+
+    def _find_runtime(self, pod: Pod) -> ContainerRuntime | None:
+        """What runs the pod for real; None: the clock does."""
+        return self._runtime if self._runtime is not None and self._runtime.can_run(pod) else None
 
     def _is_admitted(self, pod: Pod) -> bool:
         """Whether the node has taken the pod before, this process or an earlier one; on its way out it is taken."""
@@ -165,6 +191,8 @@ class PodController:
         host_ip = find_internal_ip(node)
         if pod.spec.host_network:
             return PodAddresses(host_ip=host_ip, pod_ip=host_ip)
+        if (runtime := self._find_runtime(pod)) is not None:
+            return PodAddresses(host_ip=host_ip, pod_ip=runtime.address)
         if pod.status.phase in TERMINAL:
             return PodAddresses(host_ip=host_ip, pod_ip=pod.status.pod_ip)
         pod_ip = self._addresses.assign_address(pod.metadata.uid, node.spec.pod_cidr, has=pod.status.pod_ip)
@@ -189,7 +217,9 @@ class PodController:
         return Done()
 
     def _is_endless(self, pod: Pod) -> bool:
-        """Whether it never ends; that depends on its start, which is in the new status."""
+        """Whether it never ends; that depends on its start, which is in the new status. A real process may end."""
+        if self._find_runtime(pod) is not None:
+            return False
         return pod.spec.active_deadline_seconds is None and read_pace(pod, self._settings).run_s is None
 
     async def _remove(self, pod: Pod) -> Done:
@@ -215,6 +245,8 @@ class PodController:
 
     def _forget(self, pod: Pod) -> None:
         self._release(pod)
+        if (runtime := self._find_runtime(pod)) is not None:
+            runtime.remove(pod)
         if self._events is not None:
             self._events.forget(pod)
 

@@ -34,6 +34,7 @@ class KafkaClusterSpec(Wire):
     storage: Json = None
     resources: Json = None
     config: Json = None
+    listeners: Json = None
     template: KafkaTemplate = KafkaTemplate()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.app.kafka.embedded_kafka import EmbeddedKafka, EmbeddedKafkaDependencies
+from plimsoll.app.kafka.simulated_connector import SimulatedBrokers
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kafka.engine.engine import run_inline
 from plimsoll.objects.api.kafka import KAFKA_GROUP, POD_SET_GROUP
@@ -36,7 +37,11 @@ def build_kafka_services(
 ) -> list[Service]:
     """The operator with its pod-set controller."""
     dependencies = EmbeddedKafkaDependencies(
-        clusters=clusters, clock=clock, entropy=entropy, journal=MemoryJournal(), run_blocking=run_inline
+        connector=SimulatedBrokers(clusters.find),
+        clock=clock,
+        entropy=entropy,
+        journal=MemoryJournal(),
+        run_blocking=run_inline,
     )
     return EmbeddedKafka(components, dependencies).list_services()
 

@@ -1,0 +1,171 @@
+"""The Kafka cluster of `plimsoll kafka try`: its objects, and topics with data to move."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import structlog
+
+from plimsoll.kube.errors import AlreadyExists
+from plimsoll.objects.api.core import Namespace
+from plimsoll.objects.api.kafka import Kafka, KafkaNodePool, KafkaRebalanceSettings
+from plimsoll.objects.kafka_security import INTERNAL_SECURITY_ANNOTATION
+
+if TYPE_CHECKING:
+    from plimsoll.kube.client import Client
+    from plimsoll.objects.api.meta import WireObject
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+NAMESPACE: Final = "kafka"
+CLUSTER: Final = "my-cluster"
+BROKERS: Final = "brokers"
+CONTROLLERS: Final = "controllers"
+PLAIN_LISTENER: Final = "PLAIN-9092"
+_SETTINGS: Final = "rebalancing"
+_THROTTLE: Final = 5_000_000
+"""Bytes per second: slow enough to be watched."""
+_NO_SECURITY: Final = '{"encryption": {"type": "none"}, "authentication": {"type": "none"}}'
+_MOST_REPLICAS: Final = 3
+_TOPICS: Final = {"orders": 12, "payments": 6}
+"""Partitions by topic."""
+_RECORD_BYTES: Final = 100_000
+_RECORDS_PER_PARTITION: Final = 15
+_FLUSH_S: Final = 60.0
+
+
+class SampleCluster(NamedTuple):
+    """What the user chose. `combined`: the brokers are the controllers, too."""
+
+    brokers: int = 3
+    combined: bool = False
+
+
+async def create_sample_cluster(client: Client, wanted: SampleCluster) -> None:
+    """Create the objects that do not exist. What a user has changed stays."""
+    objects: list[tuple[type[WireObject], dict[str, Any], str]] = [
+        (Namespace, {"metadata": {"name": NAMESPACE}}, ""),
+        (KafkaRebalanceSettings, _build_settings(), NAMESPACE),
+        (Kafka, _build_kafka(wanted), NAMESPACE),
+        *((KafkaNodePool, pool, NAMESPACE) for pool in _build_pools(wanted)),
+    ]
+    for kind, body, namespace in objects:
+        try:
+            await client.create(kind, body, namespace=namespace)
+        except AlreadyExists:
+            continue
+
+
+def _build_kafka(wanted: SampleCluster) -> dict[str, Any]:
+    copies = min(wanted.brokers, _MOST_REPLICAS)
+    return {
+        "metadata": {"name": CLUSTER, "annotations": {INTERNAL_SECURITY_ANNOTATION: _NO_SECURITY}},
+        "spec": {
+            "kafka": {
+                "listeners": [{"name": "plain", "port": 9092, "type": "internal", "tls": False}],
+                "rack": {"topologyKey": "topology.kubernetes.io/zone"},
+                "config": {
+                    "default.replication.factor": copies,
+                    "min.insync.replicas": max(copies - 1, 1),
+                    "offsets.topic.replication.factor": copies,
+                    "transaction.state.log.replication.factor": copies,
+                    "transaction.state.log.min.isr": max(copies - 1, 1),
+                },
+            },
+            "cruiseControl": {
+                "autoRebalance": [
+                    {"mode": "add-brokers", "settings": _SETTINGS},
+                    {"mode": "remove-brokers", "settings": _SETTINGS},
+                ]
+            },
+        },
+    }
+
+
+def _build_settings() -> dict[str, Any]:
+    return {"metadata": {"name": _SETTINGS}, "spec": {"replicationThrottle": _THROTTLE}}
+
+
+def _build_pools(wanted: SampleCluster) -> list[dict[str, Any]]:
+    if wanted.combined:
+        return [_build_pool(BROKERS, wanted.brokers, ["controller", "broker"], "[0-99]")]
+    return [
+        _build_pool(CONTROLLERS, 1, ["controller"], "[100-199]"),
+        _build_pool(BROKERS, wanted.brokers, ["broker"], "[0-99]"),
+    ]
+
+
+def _build_pool(name: str, replicas: int, roles: list[str], node_ids: str) -> dict[str, Any]:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"strimzi.io/cluster": CLUSTER, "strimzi.io/pool-name": name}},
+    }
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {"strimzi.io/cluster": CLUSTER},
+            "annotations": {"strimzi.io/next-node-ids": node_ids},
+        },
+        "spec": {
+            "replicas": replicas,
+            "roles": roles,
+            "storage": {"type": "jbod", "volumes": [{"id": 0, "type": "persistent-claim", "size": "1Gi"}]},
+            "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+            "template": {"pod": {"topologySpreadConstraints": [spread]}},
+        },
+    }
+
+
+async def fill_topics(bootstrap: tuple[str, ...]) -> None:
+    """Create the topics and write records into them, unless they exist.
+
+    The client blocks while no broker answers. Its thread is a daemon, so the process ends without waiting for it.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle() -> None:
+        if not done.done():
+            done.set_result(None)
+
+    def run_client() -> None:
+        try:
+            _fill_topics(list(bootstrap))
+        except KafkaError as error:
+            log.warning("kafka.no_sample_topics", problem=str(error))
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle)
+
+    from kafka.errors import KafkaError  # noqa: PLC0415 - heavy
+
+    threading.Thread(target=run_client, name="sample topics", daemon=True).start()
+    await done
+
+
+def _fill_topics(bootstrap: list[str]) -> None:
+    from kafka import KafkaAdminClient, KafkaProducer  # noqa: PLC0415 - heavy
+
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        known = set(admin.list_topics())
+        missing = {name: partitions for name, partitions in _TOPICS.items() if name not in known}
+        if not missing:
+            return
+        # -1: the default of the brokers.
+        options = {"replication_factor": -1}
+        admin.create_topics({name: {**options, "num_partitions": count} for name, count in missing.items()})
+    finally:
+        admin.close()
+    producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", batch_size=1 << 20, max_request_size=4 << 20)
+    try:
+        for name, partitions in missing.items():
+            for number in range(partitions * _RECORDS_PER_PARTITION):
+                producer.send(name, bytes(_RECORD_BYTES), partition=number % partitions)
+        producer.flush(timeout=_FLUSH_S)
+    finally:
+        producer.close()

@@ -1,0 +1,1 @@
+"""Real Kafka on this machine: pods of Kafka clusters that are processes."""

@@ -1,0 +1,174 @@
+"""Real brokers from `kubectl scale` to the last byte: a pool of `plimsoll kafka try` grows and shrinks under load."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka import KafkaAdminClient
+
+from plimsoll.kafka.brokers.connection_settings import parse_connection_settings
+from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
+from plimsoll.kafka.brokers.ports import ConfigResource
+from tests.e2e.kafka.admins import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from tests.e2e.kafka.record_traffic import RecordTraffic
+from tests.e2e.timeouts import PATIENCE_S
+from tests.e2e.up.up_processes import UpProcess, named, needs_kubectl, running_command
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from plimsoll.local.kafka.processes.distribution import KafkaDistribution
+
+needs_kubectl()
+
+TOPICS = [f"topic-{number:02}" for number in range(60)]
+STATE = "{.status.cruiseControl.autoRebalance.state}"
+
+
+class TriedKafka:
+    """The cluster of a `plimsoll kafka try` that has shown its first screen."""
+
+    def __init__(self, up: UpProcess) -> None:
+        self.up = up
+        self.bootstrap = named(up.screen, r"--bootstrap (\S+)")
+
+    def scale(self, replicas: int) -> None:
+        self.up.kubectl("scale", "kafkanodepool/brokers", "-n", "kafka", f"--replicas={replicas}")
+
+    def find_pod(self, broker: int) -> dict[str, Any] | None:
+        pods = self.up.objects("pods", "-n", "kafka", "-l", "strimzi.io/pool-name=brokers")
+        name = f"my-cluster-brokers-{broker}"
+        return next((pod for pod in pods if pod["metadata"]["name"] == name), None)
+
+    def read_state(self) -> str:
+        return self.up.kubectl("get", "kafka", "my-cluster", "-n", "kafka", "-o", f"jsonpath={STATE}")
+
+    def ask(self, question: Callable[[KafkaPythonAdmin], Awaitable[Any]]) -> Any:
+        async def answer() -> Any:
+            async with KafkaPythonAdmin(parse_connection_settings(self.bootstrap, {})) as admin:
+                return await question(admin)
+
+        return asyncio.run(answer())
+
+    def count_replicas(self) -> dict[int, int]:
+        """By broker that holds any."""
+        held: dict[int, int] = {}
+        for topic in self.ask(lambda admin: admin.describe_topics()):
+            for partition in topic.partitions:
+                for broker in partition.replicas:
+                    held[broker] = held.get(broker, 0) + 1
+        return held
+
+    def list_registered(self) -> list[int]:
+        nodes = self.ask(lambda admin: admin.describe_nodes())
+        return sorted(broker.id for broker in nodes.brokers)
+
+    def wait_until_grown(self, broker: int) -> None:
+        """Until replicas have moved onto a new broker and the operation is over."""
+        self.up.until(lambda: self.count_replicas().get(broker), f"broker {broker} has replicas")
+        self.up.until(lambda: self.read_state() == "Ready", "the operation is over")
+
+    def wait_until_shrunk(self, broker: int) -> None:
+        """Until a broker is unregistered. Its pod must not go while it holds a replica."""
+        until_s = time.monotonic() + PATIENCE_S
+        while broker in self.list_registered():
+            pod = self.find_pod(broker)
+            # Asked for after the pod: replicas do not come back to a broker that leaves.
+            if pod is None or "deletionTimestamp" in pod["metadata"]:
+                assert broker not in self.count_replicas()
+            assert time.monotonic() < until_s, f"broker {broker} is still registered"
+            time.sleep(0.2)
+        assert self.find_pod(broker) is None
+
+    def list_leftovers(self) -> list[str]:
+        """Throttles, cordons and reassignments."""
+        topics = [ConfigResource("topic", topic) for topic in TOPICS]
+        brokers = [ConfigResource("broker", str(broker)) for broker in self.list_registered()]
+        keys = (LEADER_REPLICAS, FOLLOWER_REPLICAS, LEADER_RATE, FOLLOWER_RATE, "cordoned.log.dirs")
+        found = self.ask(lambda admin: admin.describe_configs([*topics, *brokers], keys))
+        left = [
+            f"{resource.name} {key}={entry.value}"
+            for resource, entries in found.items()
+            for key, entry in entries.items()
+            if entry.is_dynamic and entry.value
+        ]
+        return [*left, *map(str, self.ask(lambda admin: admin.list_reassignments()))]
+
+
+@pytest.fixture
+def try_kafka(tmp_path: Path, kafka_distribution: KafkaDistribution) -> Iterator[Callable[..., Any]]:
+    def run(*options: str) -> Any:
+        data = tmp_path / "data"
+        words = [sys.executable, "-m", "plimsoll", "kafka", "try", "--data", str(data), *options]
+        return running_command(words, data)
+
+    yield run
+    _wait_until_ended(tmp_path)
+
+
+def _wait_until_ended(directory: Path) -> None:
+    """No node of the test may outlive the process that started it."""
+    until_s = time.monotonic() + PATIENCE_S
+    while running := _list_processes(directory):
+        assert time.monotonic() < until_s, running
+        time.sleep(0.1)
+
+
+def _list_processes(directory: Path) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if f"{directory}/" in words and "kafka.Kafka" in words:
+            found.append(words)
+    return found
+
+
+def test_a_pool_grows_and_shrinks_under_load_and_no_acknowledged_record_is_lost(try_kafka: Callable[..., Any]):
+    with try_kafka() as up:
+        kafka = TriedKafka(up)
+        _create_topics(kafka)
+        with RecordTraffic(kafka.bootstrap, TOPICS) as traffic:
+            kafka.scale(4)
+            kafka.wait_until_grown(3)
+            assert kafka.list_registered() == [0, 1, 2, 3]
+            kafka.scale(3)
+            kafka.wait_until_shrunk(3)
+            up.until(lambda: kafka.read_state() == "Ready", "the operation is over")
+            traffic.finish()
+        assert sum(map(len, traffic.acknowledged.values())) > len(TOPICS)
+        assert not traffic.refused
+        assert traffic.list_unread() == []
+        assert traffic.list_disordered() == []
+        assert set(kafka.count_replicas()) == {0, 1, 2}
+        assert kafka.list_leftovers() == []
+        assert up.objects("kafkarebalances", "-n", "kafka") == []
+        up.die()
+
+
+def test_brokers_that_are_controllers_too_are_scaled(try_kafka: Callable[..., Any]):
+    with try_kafka("--brokers", "1", "--combined") as up:
+        kafka = TriedKafka(up)
+        kafka.scale(2)
+        kafka.wait_until_grown(1)
+        kafka.scale(1)
+        kafka.wait_until_shrunk(1)
+        assert set(kafka.count_replicas()) == {0}
+        assert up.stop() == 0
+
+
+def _create_topics(kafka: TriedKafka) -> None:
+    client = KafkaAdminClient(bootstrap_servers=kafka.bootstrap.split(","))
+    try:
+        for start in range(0, len(TOPICS), 20):
+            options = {"num_partitions": 1, "replication_factor": 3}
+            client.create_topics(dict.fromkeys(TOPICS[start : start + 20], options))
+    finally:
+        client.close()

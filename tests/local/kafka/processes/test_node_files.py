@@ -1,0 +1,138 @@
+"""The files of Kafka nodes: properties, ports and ids, and what a pod leaves behind."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.local.kafka.broker_pods import keeps_data
+from plimsoll.local.kafka.kafka_ids import build_cluster_id, generate_kafka_id
+from plimsoll.local.kafka.processes.cluster_directory import ClusterDirectory
+from plimsoll.local.kafka.processes.configuration import (
+    CONTROL_PLANE,
+    REPLICATION,
+    KafkaListener,
+    NodeConfiguration,
+    build_properties,
+    format_properties,
+    read_listeners,
+    read_settings,
+)
+from plimsoll.runtime.entropy import SeededEntropy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def build_node(*roles: str, **changes: Any) -> dict[str, str]:
+    fields: dict[str, Any] = {
+        "node_id": 3,
+        "roles": roles,
+        "controllers": ("127.0.0.1:20000",),
+        "log_dirs": ("/a", "/b"),
+        "control_plane": KafkaListener(name=CONTROL_PLANE, port=20001),
+        "listeners": (KafkaListener(name=REPLICATION, port=20002),) if "broker" in roles else (),
+    }
+    return build_properties(NodeConfiguration(**{**fields, **changes}))
+
+
+def test_a_broker_listens_for_brokers_and_a_controller_for_nodes():
+    broker = build_node("broker", rack="zone-a")
+    assert broker["listeners"] == broker["advertised.listeners"] == "REPLICATION-9091://127.0.0.1:20002"
+    assert (broker["broker.rack"], broker["log.dirs"]) == ("zone-a", "/a,/b")
+    controller = build_node("controller")
+    assert controller["listeners"] == "CONTROLPLANE-9090://127.0.0.1:20001"
+    assert "advertised.listeners" not in controller
+    both = build_node("broker", "controller")
+    assert both["process.roles"] == "broker,controller"
+    assert both["listeners"] == f"{controller['listeners']},{broker['listeners']}"
+
+
+def test_settings_of_the_user_change_defaults_but_not_what_the_node_is():
+    config = {"num.io.threads": 8, "auto.create.topics.enable": True, "node.id": 7, "log.dirs": "/etc", "bad": []}
+    node = build_node("broker", settings=read_settings(config))
+    assert (node["num.io.threads"], node["auto.create.topics.enable"]) == ("8", "true")
+    assert (node["node.id"], node["log.dirs"]) == ("3", "/a,/b")
+    assert "bad" not in node
+
+
+def test_a_value_cannot_add_a_property():
+    assert format_properties({"a": "1\nlog.dirs=/etc", "b": "c\\d"}) == "a=1\\nlog.dirs=/etc\nb=c\\\\d\n"
+
+
+@pytest.mark.parametrize(
+    ("listeners", "path"),
+    [
+        ({}, "spec.kafka.listeners"),
+        ([{"name": "a,b", "port": 9092}], "spec.kafka.listeners[0].name"),
+        ([{"name": "plain", "port": True}], "spec.kafka.listeners[0].port"),
+        ([{"name": "plain", "port": 9092, "tls": "yes"}], "spec.kafka.listeners[0].tls"),
+        ([{"name": "plain", "port": 9092, "authentication": "tls"}], "spec.kafka.listeners[0].authentication"),
+        ([{"name": "plain", "port": 9092}] * 2, "spec.kafka.listeners"),
+    ],
+)
+def test_a_wrong_listener_is_named(listeners: Any, path: str):
+    with pytest.raises(InvalidInput) as refused:
+        read_listeners(listeners)
+    assert refused.value.path == path
+
+
+def test_ids_and_ports_are_chosen_once_and_a_port_in_use_is_replaced(tmp_path: Path):
+    cluster = ClusterDirectory(tmp_path, "first", entropy=SeededEntropy("ids"))
+    cluster.choose_controllers([101, 100])
+    ports = cluster.choose_ports("pod", ["A", "B"])
+    again = ClusterDirectory(tmp_path, "second", entropy=SeededEntropy("other"))
+    again.choose_controllers([7])
+    assert again.cluster_id == "first"
+    assert [controller.node_id for controller in again.controllers] == [100, 101]
+    assert again.controllers == cluster.controllers
+    taken = {*ports.values(), *(controller.port for controller in cluster.controllers)}
+    assert len(taken) == 4
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", ports["A"]))
+        other.listen()
+        moved = again.choose_ports("pod", ["A", "B"])
+    assert moved["A"] not in taken
+    assert moved["B"] == ports["B"]
+
+
+def test_volumes_end_with_their_pod_unless_they_are_claims(tmp_path: Path):
+    cluster = ClusterDirectory(tmp_path, "id", entropy=SeededEntropy("ids"))
+
+    def prepare(uid: str, *, keeps: bool) -> bool:
+        """Whether the volume has what an earlier pod wrote."""
+        (path,) = cluster.prepare_log_dirs("pod", ["/var/lib/kafka/data"], uid=uid, keeps_data=keeps)
+        had = (tmp_path / path / "file").exists()
+        (tmp_path / path / "file").touch()
+        return had
+
+    assert [prepare("a", keeps=False), prepare("a", keeps=False), prepare("b", keeps=True)] == [False, True, True]
+    cluster.remove_data("pod", uid="a")
+    assert prepare("b", keeps=False)
+    cluster.remove_data("pod", uid="b")
+    assert not prepare("b", keeps=False)
+    assert not prepare("c", keeps=False)
+
+
+@pytest.mark.parametrize(
+    ("storage", "expected"),
+    [
+        ({"type": "ephemeral"}, False),
+        ({"type": "persistent-claim", "size": "1Gi"}, True),
+        ({"type": "jbod", "volumes": [{"type": "ephemeral"}, {"type": "persistent-claim"}]}, True),
+        ({"type": "jbod", "volumes": "none"}, False),
+        (None, False),
+    ],
+)
+def test_only_claims_outlive_a_pod(storage: Any, *, expected: bool):
+    assert keeps_data(storage) is expected
+
+
+def test_ids_have_kafkas_form():
+    entropy = SeededEntropy("ids")
+    ids = [generate_kafka_id(entropy) for _ in range(300)]
+    assert all(len(text) == 22 and not text.startswith("-") for text in ids)
+    assert build_cluster_id("00000000-0000-0000-0000-000000000001") == "AAAAAAAAAAAAAAAAAAAAAQ"
