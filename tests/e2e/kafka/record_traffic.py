@@ -67,7 +67,8 @@ class RecordTraffic:
 
     def list_disordered(self) -> list[Place]:
         """Records whose number is not above the one before them in their partition."""
-        disordered, last = [], {}
+        disordered: list[Place] = []
+        last: dict[tuple[str, int], int] = {}
         for place in sorted(self.read):
             key = (place.topic, place.partition)
             if self.read[place] <= last.get(key, -1):
