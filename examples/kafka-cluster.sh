@@ -16,9 +16,14 @@ export KAFKA_HEAP_OPTS="-Xmx256m"
 # start_node NODE FORMAT-OPTION: format the directory of a node the first time, and start it.
 start_node() {
     local node=$1 properties=$directory/$1.properties
+    if [ -e "$directory/$node.pid" ] && kill -0 "$(cat "$directory/$node.pid")" 2> /dev/null; then
+        echo "node $node runs already" >&2
+        return
+    fi
     if [ ! -e "$directory/$node/meta.properties" ]; then
         [ -e "$directory/cluster-id" ] || "$home/bin/kafka-storage.sh" random-uuid > "$directory/cluster-id"
-        "$home/bin/kafka-storage.sh" format -t "$(cat "$directory/cluster-id")" -c "$properties" "$2"
+        "$home/bin/kafka-storage.sh" format -t "$(cat "$directory/cluster-id")" -c "$properties" "$2" \
+            > "$directory/format.log"
     fi
     nohup "$home/bin/kafka-server-start.sh" "$properties" > "$directory/$node.log" 2>&1 &
     echo $! > "$directory/$node.pid"
@@ -63,10 +68,15 @@ create_topic() {
         --producer-props bootstrap.servers=localhost:9092
 }
 
-wait_for_brokers() {
-    for broker in 0 1 2; do
-        until "$home/bin/kafka-broker-api-versions.sh" --bootstrap-server "localhost:$((9092 + broker))" \
-            > "$directory/wait.log" 2>&1; do sleep 1; done
+# wait_for_broker BROKER: until the broker is one of the cluster. Its log says why it ended, if it did.
+wait_for_broker() {
+    until "$home/bin/kafka-broker-api-versions.sh" --bootstrap-server "localhost:$((9092 + $1))" 2> "$directory/wait.log" \
+        | grep -q "(id: $1 "; do
+        if ! kill -0 "$(cat "$directory/$1.pid")" 2> /dev/null; then
+            echo "broker $1 has ended; see $directory/$1.log" >&2
+            exit 1
+        fi
+        sleep 1
     done
 }
 
@@ -75,11 +85,14 @@ case ${1:-} in
         mkdir -p "$directory"
         start_controller
         for broker in 0 1 2; do start_broker "$broker"; done
-        wait_for_brokers
+        for broker in 0 1 2; do wait_for_broker "$broker"; done
         create_topic orders 12 18000
         create_topic payments 6 8000
         ;;
-    broker) start_broker "${2:?the id of the broker, e.g. 3}" ;;
+    broker)
+        start_broker "${2:?the id of the broker, e.g. 3}"
+        wait_for_broker "$2"
+        ;;
     stop)
         # The controller ends last: a broker cannot end in order without it.
         for file in $(ls "$directory"/*.pid | grep -v /100.pid) "$directory/100.pid"; do

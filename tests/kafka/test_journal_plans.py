@@ -44,4 +44,5 @@ def test_only_what_was_not_moved_has_failed(task: ExecutionTask | None, failed: 
     outcomes = build_outcomes(plan, outcome)
     assert [ended.action for ended in outcomes] == list(actions)
     assert {str(ended.action.target) for ended in outcomes if ended.result is Result.FAILED} == failed
-    assert all(ended.reason == (WHY if ended.result is Result.FAILED else None) for ended in outcomes)
+    reasons = {str(ended.reason) for ended in outcomes if ended.result is Result.FAILED}
+    assert reasons == ({f"1 movement was not completed, of {task.proposal.topic}-0 (cancelled)"} if task else set())

@@ -62,19 +62,34 @@ def build_unregistration(broker: int, refusal: Reason | None, *, at: datetime) -
 def build_outcomes(plan: Plan, outcome: ExecutionOutcome) -> tuple[Outcome, ...]:
     """The result of each action. A topic or broker fails if one of its movements was not completed."""
     targets = {action.target for action in plan.actions}
-    failed: dict[Ref, Reason | None] = {}
+    failed: dict[Ref, list[ExecutionTask]] = defaultdict(list)
     for task in outcome.not_completed:
         for ref in _list_targets(task):
-            known = ref if ref in targets or ref.kind != "topic" else _REST
-            failed.setdefault(known, task.reason or outcome.reason)
+            failed[ref if ref in targets or ref.kind != "topic" else _REST].append(task)
     outcomes = []
     for action in plan.actions:
         key = _REST if action.target.name.endswith(_MORE) else action.target
         if key in failed:
-            outcomes.append(Outcome(action=action, result=Result.FAILED, reason=failed[key]))
+            reason = _explain_failure(failed[key], outcome)
+            outcomes.append(Outcome(action=action, result=Result.FAILED, reason=reason))
         else:
             outcomes.append(Outcome(action=action, result=Result.DONE))
     return tuple(outcomes)
+
+
+def _explain_failure(tasks: list[ExecutionTask], outcome: ExecutionOutcome) -> Reason:
+    """How many movements were not completed, and why the first of them was not."""
+    first = tasks[0]
+    partition = f"{first.proposal.topic}-{first.proposal.partition}"
+    why = first.reason or outcome.reason
+    count = format_count(len(tasks), "movement was", "movements were")
+    message = f"{count} not completed, {'the first ' if len(tasks) > 1 else ''}of {partition}"
+    return Reason(
+        code="NotCompleted",
+        message=message,
+        facts={"movements": len(tasks), "partition": partition},
+        because=() if why is None else (why,),
+    )
 
 
 def _list_targets(task: ExecutionTask) -> list[Ref]:
