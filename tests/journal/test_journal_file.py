@@ -92,7 +92,9 @@ def test_a_log_that_ends_anywhere_gives_the_first_entries_whole(file: Path, tmp_
     assert found == {0, 1, 2, 3, 4}
 
 
-def test_a_failed_write_leaves_the_journal_usable(file: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_failed_write_leaves_the_journal_usable(
+    file: Path, monkeypatch: pytest.MonkeyPatch, reviewed: ReviewedSentences
+):
     journal = written(file)
 
     def full(*_: object) -> None:
@@ -100,8 +102,9 @@ def test_a_failed_write_leaves_the_journal_usable(file: Path, monkeypatch: pytes
 
     with monkeypatch.context() as patched:
         patched.setattr(JournalFile, "_drop_old", full)
-        with pytest.raises(JournalUnusable, match="disk is full"):
+        with pytest.raises(JournalUnusable) as raised:
             journal.append(plan(4))
+        reviewed(str(raised.value))
     assert journal.append(plan(5)).snapshot == 5
     journal.close()
     assert snapshots(file) == [5, 3, 2, 1]
@@ -113,13 +116,14 @@ def test_only_the_owner_may_read_it(file: Path):
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
-def test_a_newer_file_is_refused_by_name(file: Path):
+def test_a_newer_file_is_refused_by_name(file: Path, reviewed: ReviewedSentences):
     written(file).close()
     with sqlite3.connect(file) as connection:
         connection.execute(f"PRAGMA user_version={len(MIGRATIONS) + 1}")
     connection.close()
-    with pytest.raises(JournalTooNew, match=r"schema version 2, this Plimsoll reads versions up to 1") as refused:
+    with pytest.raises(JournalTooNew) as refused:
         JournalFile(file)
+    reviewed(str(refused.value))
     assert refused.value.exit_code == 2
     assert str(file) in str(refused.value)
 
@@ -145,8 +149,9 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(file: Path):
 def test_a_file_of_something_else_is_refused(file: Path, reviewed: ReviewedSentences):
     file.parent.mkdir()
     file.write_bytes(b"not a database, but long enough to be looked at as one" * 100)
-    with pytest.raises(JournalCorrupt, match="not a journal"):
+    with pytest.raises(JournalCorrupt) as raised:
         JournalFile(file)
+    reviewed(str(raised.value))
     other = file.with_name("other.sqlite3")
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE t (x)")
@@ -156,14 +161,15 @@ def test_a_file_of_something_else_is_refused(file: Path, reviewed: ReviewedSente
     reviewed(str(refused.value))
 
 
-def test_a_damaged_entry_is_reported_by_its_number(file: Path):
+def test_a_damaged_entry_is_reported_by_its_number(file: Path, reviewed: ReviewedSentences):
     written(file).close()
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE entries SET data = x'00' WHERE number = 2")
     connection.close()
     journal = JournalFile(file)
-    with pytest.raises(JournalCorrupt, match="entry 2 is damaged"):
+    with pytest.raises(JournalCorrupt) as raised:
         journal.list_entries(Query())
+    reviewed(str(raised.value))
     assert journal.list_entries(Query(limit=1))[0].number == 3
     journal.close()
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.secret_tls import AUTHORITY_KEY, CERTIFICATE_KEY, build_tls_context
+
+if TYPE_CHECKING:
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 WHERE = "Secret shop/tls"
 
@@ -24,6 +29,7 @@ def test_an_unusable_secret_is_named_with_its_problem(data: dict[str, bytes] | N
         build_tls_context(data, WHERE)
 
 
-def test_a_key_that_is_needed_and_missing_is_named():
-    with pytest.raises(InvalidInput, match=r"holds no tls\.crt"):
+def test_a_key_that_is_needed_and_missing_is_named(reviewed: ReviewedSentences):
+    with pytest.raises(InvalidInput) as raised:
         build_tls_context({AUTHORITY_KEY: b"x"}, WHERE, needed=(CERTIFICATE_KEY,))
+    reviewed(str(raised.value))

@@ -28,11 +28,12 @@ def test_any_other_address_is_refused(address: str, reviewed: ReviewedSentences)
     reviewed(str(refused.value))
 
 
-def test_an_address_in_use_is_refused_with_advice():
+def test_an_address_in_use_is_refused_with_advice(reviewed: ReviewedSentences):
     with bind_socket("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(CannotListen, match=f"port {port} of 127.0.0.1 is in use"):
             bind_socket("127.0.0.1", port)
-        with pytest.raises(InvalidInput, match="another program uses it"):
+        with pytest.raises(InvalidInput) as raised:
             check_address(f"127.0.0.1:{port}")
+        reviewed(str(raised.value).replace(str(port), "PORT"))
     check_address(f"127.0.0.1:{port}")

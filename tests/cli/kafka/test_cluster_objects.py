@@ -17,6 +17,7 @@ from tests.kafka.controllers.test_k39_companion import CompanionBench
 
 if TYPE_CHECKING:
     from plimsoll.kafka.reporting.cluster_overview import ClusterOverview
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 
 def read(world: PodSetCluster, namespace: str = "") -> tuple[ClusterOverview, ...]:
@@ -79,9 +80,10 @@ def test_beside_strimzi_it_shows_what_the_companion_stores():
         assert "cruiseControl" not in world.status_of_kafka
 
 
-def test_without_definitions_it_says_so():
-    with PodSetCluster(definitions=()) as world, pytest.raises(InvalidInput, match="no definition of Kafka"):
+def test_without_definitions_it_says_so(reviewed: ReviewedSentences):
+    with PodSetCluster(definitions=()) as world, pytest.raises(InvalidInput) as raised:
         read(world)
+    reviewed(str(raised.value))
 
 
 def test_without_a_kafka_it_says_so():

@@ -15,6 +15,7 @@ from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 
 def _connect(call_soon: Any) -> Connection:
@@ -24,18 +25,20 @@ def _connect(call_soon: Any) -> Connection:
     return connection
 
 
-def test_a_thread_that_died_is_no_wait_without_end() -> None:
+def test_a_thread_that_died_is_no_wait_without_end(reviewed: ReviewedSentences) -> None:
     connection = _connect(lambda _: Future())
 
     async def run(clock: VirtualClock) -> float:
-        with pytest.raises(KafkaUnavailable, match="broker 1 did not answer"):
+        with pytest.raises(KafkaUnavailable) as raised:
             await connection.send(lambda: None, lambda answer: answer, broker=1)
+        reviewed(str(raised.value))
         return clock.monotonic_s()
 
     assert run_virtual(run) < 60
 
 
-def test_a_library_that_closes_meanwhile_is_an_error_of_the_request() -> None:
+def test_a_library_that_closes_meanwhile_is_an_error_of_the_request(reviewed: ReviewedSentences) -> None:
     connection = _connect(lambda _: Future().failure(GeneratorExit()))
-    with pytest.raises(KafkaUnavailable, match="connection was closed"):
+    with pytest.raises(KafkaUnavailable) as raised:
         run_virtual(connection.send(lambda: None, lambda answer: answer, broker=1))
+    reviewed(str(raised.value))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.configuration.processes import Command, Outcome
     from plimsoll.runtime.clocks import VirtualClock
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 CERTIFICATE, KEY = (pem.decode() for pem in certificate_and_key())
 
@@ -120,9 +121,10 @@ class TestInteractiveMode:
         assert machine.runner.commands[0].is_interactive is is_interactive
         assert reported(machine)["spec"]["interactive"] is is_interactive
 
-    def test_always_without_a_terminal_is_an_error(self, machine: ClientEnvironment):
-        with pytest.raises(CredentialsFailed, match="interactiveMode Always"):
+    def test_always_without_a_terminal_is_an_error(self, machine: ClientEnvironment, reviewed: ReviewedSentences):
+        with pytest.raises(CredentialsFailed) as raised:
             run(machine, interactiveMode="Always")
+        reviewed(str(raised.value))
         assert machine.runner.commands == []
 
     def test_v1beta1_takes_a_terminal_if_there_is_one(self, machine: ClientEnvironment):

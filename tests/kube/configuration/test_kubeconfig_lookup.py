@@ -16,6 +16,7 @@ from tests.kube.configuration.kubeconfigs import SERVER, config
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.golden.reviewed_sentences import ReviewedSentences
     from tests.kube.configuration.kubeconfigs import ClientEnvironment
 
 
@@ -66,9 +67,10 @@ def test_missing_files_of_the_list_are_skipped(machine: ClientEnvironment):
     assert machine.access().server == "https://b"
 
 
-def test_an_explicit_file_that_is_missing_is_an_error(machine: ClientEnvironment):
-    with pytest.raises(InvalidInput, match=r"/gone: no such file"):
+def test_an_explicit_file_that_is_missing_is_an_error(machine: ClientEnvironment, reviewed: ReviewedSentences):
+    with pytest.raises(InvalidInput) as raised:
         machine.access(kubeconfig=str(machine.folder / "gone"))
+    reviewed(str(raised.value))
 
 
 @pytest.mark.parametrize(
@@ -112,21 +114,24 @@ def test_context_chooses_among_several(machine: ClientEnvironment):
     assert machine.access(context="b").server == "https://b"
 
 
-def test_an_unknown_context_is_reported_with_the_known_ones(machine: ClientEnvironment):
-    with pytest.raises(InvalidInput, match=r'^--context: there is no context "prod"; known contexts: one$'):
+def test_an_unknown_context_is_reported_with_the_known_ones(machine: ClientEnvironment, reviewed: ReviewedSentences):
+    with pytest.raises(InvalidInput) as raised:
         machine.access(config(), context="prod")
+    reviewed(str(raised.value))
 
 
-def test_a_current_context_that_does_not_exist_names_file_and_field(machine: ClientEnvironment):
-    with pytest.raises(InvalidInput, match=r'config.yaml: current-context: there is no context "gone"; known contexts'):
+def test_a_current_context_that_does_not_exist_names_file_and_field(
+    machine: ClientEnvironment, reviewed: ReviewedSentences
+):
+    with pytest.raises(InvalidInput) as raised:
         machine.access(config() | {"current-context": "gone"})
+    reviewed(str(raised.value))
 
 
-def test_contexts_without_a_current_one_ask_for_a_choice(machine: ClientEnvironment):
-    with pytest.raises(
-        InvalidInput, match=r"config.yaml: no current-context is set; .*--context .*known contexts: one"
-    ):
+def test_contexts_without_a_current_one_ask_for_a_choice(machine: ClientEnvironment, reviewed: ReviewedSentences):
+    with pytest.raises(InvalidInput) as raised:
         machine.access(config() | {"current-context": ""})
+    reviewed(str(raised.value))
 
 
 def test_nothing_at_all_says_what_was_looked_for_and_what_helps(machine: ClientEnvironment):
@@ -139,10 +144,11 @@ def test_nothing_at_all_says_what_was_looked_for_and_what_helps(machine: ClientE
     )
 
 
-def test_kubeconfig_without_any_existing_file_is_reported(machine: ClientEnvironment):
+def test_kubeconfig_without_any_existing_file_is_reported(machine: ClientEnvironment, reviewed: ReviewedSentences):
     machine.environment["KUBECONFIG"] = "/gone/a:/gone/b"
-    with pytest.raises(InvalidInput, match=r"KUBECONFIG: /gone/a \(no such file\), /gone/b \(no such file\)"):
+    with pytest.raises(InvalidInput) as raised:
         machine.access()
+    reviewed(str(raised.value))
 
 
 @pytest.mark.parametrize(
@@ -198,11 +204,10 @@ def test_namespace_is_the_options_then_the_contexts_then_default(machine: Client
     assert machine.access(config()).namespace == "default"
 
 
-def test_a_namespace_that_cannot_be_one_is_refused(machine: ClientEnvironment):
-    with pytest.raises(
-        InvalidInput, match=r"contexts\[0\]\.context\.namespace: \"A/B\" is not a valid name of a namespace"
-    ):
+def test_a_namespace_that_cannot_be_one_is_refused(machine: ClientEnvironment, reviewed: ReviewedSentences):
+    with pytest.raises(InvalidInput) as raised:
         machine.access(config(context={"namespace": "A/B"}))
+    reviewed(str(raised.value))
 
 
 def test_find_access_is_the_same_with_the_machines_own_surroundings(tmp_path: Path, machine: ClientEnvironment):

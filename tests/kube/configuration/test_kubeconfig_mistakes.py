@@ -22,6 +22,8 @@ from tests.kube.configuration.kubeconfigs import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.golden.reviewed_sentences import ReviewedSentences
+
 CERTIFICATE, KEY = certificate_and_key()
 OTHER_CERTIFICATE, OTHER_KEY = certificate_and_key()
 
@@ -169,9 +171,10 @@ def test_files_that_are_not_yaml(machine: ClientEnvironment, text: bytes, proble
     assert "secret" not in str(caught.value)
 
 
-def test_a_folder_is_no_kubeconfig(machine: ClientEnvironment):
-    with pytest.raises(InvalidInput, match="cannot be read: Is a directory"):
+def test_a_folder_is_no_kubeconfig(machine: ClientEnvironment, reviewed: ReviewedSentences):
+    with pytest.raises(InvalidInput) as raised:
         machine.access(kubeconfig=str(machine.folder))
+    reviewed(str(raised.value))
 
 
 JSON = st.recursive(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from plimsoll.core.errors import InvalidInput
@@ -12,6 +14,9 @@ from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.kube.embedded_api import EmbeddedApi
 from tests.local.apiserver.builders import config_map
+
+if TYPE_CHECKING:
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 
 def informers_of(world: EmbeddedApi) -> SharedInformerFactory:
@@ -41,14 +46,15 @@ def test_each_informer_is_one_service_of_its_own_name():
         assert len(set(names)) == 3
 
 
-def test_an_informer_requested_after_the_start_is_refused():
+def test_an_informer_requested_after_the_start_is_refused(reviewed: ReviewedSentences):
     with EmbeddedApi() as world:
         informers = informers_of(world)
         pods = informers.get_informer(Pod)
         informers.list_services()
         assert informers.get_informer(Pod) is pods
-        with pytest.raises(InvalidInput, match=r"informer of configmaps "):
+        with pytest.raises(InvalidInput) as raised:
             informers.get_informer(ConfigMap)
+        reviewed(str(raised.value))
 
 
 def test_synced_waits_for_every_one():

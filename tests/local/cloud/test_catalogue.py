@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,9 @@ from plimsoll.objects.schema.api import compile_definition
 from plimsoll.objects.schema.definition.checks import validate_definition
 from tests.local.cloud.builders import SMALL, cloud_body, cloud_definitions, group_body
 from tests.narrowing import present
+
+if TYPE_CHECKING:
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 CORE_HOUR, GIB_HOUR = 0.031611, 0.004237
 
@@ -95,9 +98,10 @@ def test_a_price_may_be_unknown():
     assert unpriced.price is None
 
 
-def test_what_is_not_json_is_reported_with_the_file():
-    with pytest.raises(UnreadableDocument, match=r"^types\.json: is not JSON"):
+def test_what_is_not_json_is_reported_with_the_file(reviewed: ReviewedSentences):
+    with pytest.raises(UnreadableDocument) as raised:
         read_catalogue(b"{", source="types.json")
+    reviewed(str(raised.value))
 
 
 def test_types_of_the_cloud_itself_go_before_those_of_catalogues():
@@ -151,8 +155,7 @@ def test_the_definitions_refuse_what_makes_no_sense(body: dict[str, Any], path: 
     assert [error.path or "<nil>" for error in admission.errors][:1] == ([path] if path else [])
 
 
-def test_a_price_out_of_range_is_named():
-    with pytest.raises(
-        InvalidInput, match=r"machineTypes\[0\]\.price: 1e\+308 is out of range; the most is 1e\+06 per hour"
-    ):
+def test_a_price_out_of_range_is_named(reviewed: ReviewedSentences):
+    with pytest.raises(InvalidInput) as raised:
         read_catalogue(catalogue({**SMALL, "price": 1e308}), source="test")
+    reviewed(str(raised.value))

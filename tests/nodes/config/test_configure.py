@@ -62,17 +62,19 @@ def test_other_keys_and_the_pause_stay(world: EmbeddedApi):
     assert world.do(read_runtime_config(world.client, "kube-system")).paused == "maintenance"
 
 
-def test_options_are_judged_together_with_those_that_are_there(world: EmbeddedApi):
+def test_options_are_judged_together_with_those_that_are_there(world: EmbeddedApi, reviewed: ReviewedSentences):
     configured(world, max_cpu="10")
-    with pytest.raises(InvalidOptions, match="min-cpu: is 20, above max-cpu, which is 10"):
+    with pytest.raises(InvalidOptions) as raised:
         configured(world, min_cpu="20")
+    reviewed(str(raised.value))
     assert written(world) == {"max-cpu": 10}
 
 
-def test_options_are_judged_together_with_those_in_force(world: EmbeddedApi):
+def test_options_are_judged_together_with_those_in_force(world: EmbeddedApi, reviewed: ReviewedSentences):
     wanted = ConfigChange(options={"cores-total": "0:50"}, in_force={"max-cpu": 1000})
-    with pytest.raises(InvalidOptions, match="cores-total says 50"):
+    with pytest.raises(InvalidOptions) as raised:
         world.do(configure(world.client, "kube-system", wanted))
+    reviewed(str(raised.value))
     assert world.server.ask("GET", URL).status == 404
 
 
@@ -82,9 +84,10 @@ def test_what_cannot_be_is_refused(world: EmbeddedApi, options: dict[str, Any]):
         configured(world, **options)
 
 
-def test_an_unknown_flag_cannot_be_unset(world: EmbeddedApi):
-    with pytest.raises(InvalidInput, match="unknown option"):
+def test_an_unknown_flag_cannot_be_unset(world: EmbeddedApi, reviewed: ReviewedSentences):
+    with pytest.raises(InvalidInput) as raised:
         configured(world, unset=("no-such",))
+    reviewed(str(raised.value))
 
 
 def test_text_that_is_no_mapping_is_not_written_over(world: EmbeddedApi, reviewed: ReviewedSentences):

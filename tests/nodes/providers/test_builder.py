@@ -67,8 +67,9 @@ def test_a_file_of_an_external_provider_that_cannot_be_used_is_named(tmp_path: P
         RecordedConnections().provider(cloud_provider="externalgrpc", cloud_config=str(file))
     reviewed(str(refused.value))
     file.write_text("address: nowhere")
-    with pytest.raises(InvalidInput, match=r"cloud-config.address: must be host:port"):
+    with pytest.raises(InvalidInput) as raised:
         RecordedConnections().provider(cloud_provider="externalgrpc", cloud_config=str(file))
+    reviewed(str(raised.value))
 
 
 # ---- Cluster API: one cluster or two

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,9 @@ from plimsoll.core.errors import UnreadableDocument
 from plimsoll.core.plans import Ref
 from plimsoll.objects.codec.manifests import read_documents, read_manifests
 from plimsoll.objects.codec.yaml import dump, load_all
+
+if TYPE_CHECKING:
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 
 def read(text: str | bytes) -> list[object]:
@@ -119,11 +123,12 @@ def test_an_alias_to_something_deep_is_counted_without_recursion():
     assert document["a"] == document["b"]  # type: ignore[index]  # a plain dict
 
 
-def test_a_bomb_of_aliases_is_counted_not_built():
+def test_a_bomb_of_aliases_is_counted_not_built(reviewed: ReviewedSentences):
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x,x]"]
     lines += [f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
-    with pytest.raises(UnreadableDocument, match="more than 5000000 values"):
+    with pytest.raises(UnreadableDocument) as raised:
         read("\n".join(lines))
+    reviewed(str(raised.value))
 
 
 def test_lists_are_taken_apart_and_items_of_typed_lists_know_their_kind():
@@ -149,9 +154,10 @@ def test_a_manifest_does_not_print_its_body():
 
 
 @pytest.mark.parametrize("text", ["- 1", "12", "text", '{"kind": "List", "items": [1]}'])
-def test_what_is_no_object_is_refused(text: str):
-    with pytest.raises(UnreadableDocument, match="an object was expected"):
+def test_what_is_no_object_is_refused(text: str, reviewed: ReviewedSentences):
+    with pytest.raises(UnreadableDocument) as raised:
         read_manifests(text.encode(), source="x")
+    reviewed(str(raised.value))
 
 
 JSON_VALUES = st.recursive(

@@ -16,6 +16,7 @@ from tests.scheduling.builders import node, node_affinity, pod
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 NO_EXECUTE = {"key": "maintenance", "effect": "NoExecute"}
 DEDICATED = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
@@ -254,9 +255,10 @@ def test_a_profile_switches_rules_off():
     assert check_node(pod(), place, ClusterView.from_objects([place])) is not FITS
 
 
-def test_a_profile_knows_only_rules_that_there_are():
-    with pytest.raises(InvalidInput, match="no rule is called NoSuchRule; there are"):
+def test_a_profile_knows_only_rules_that_there_are(reviewed: ReviewedSentences):
+    with pytest.raises(InvalidInput) as raised:
         Profile(disabled=frozenset({"NoSuchRule"}))
+    reviewed(str(raised.value))
 
 
 def test_a_refusal_says_which_rule_and_how_much_is_lacking():

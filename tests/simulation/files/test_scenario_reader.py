@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -9,6 +9,9 @@ import pytest
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.scenario import AdvanceStep, AtStep, Expectation, ExpectStep, LoopStep, Scenario, WorldKind
+
+if TYPE_CHECKING:
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 
 def read(**whole: Any) -> Scenario:
@@ -172,9 +175,10 @@ def test_a_moment_is_seconds_after_the_start_or_a_date():
     )
 
 
-def test_a_file_is_one_scenario():
-    with pytest.raises(UnreadableDocument, match="holds 2 documents"):
+def test_a_file_is_one_scenario(reviewed: ReviewedSentences):
+    with pytest.raises(UnreadableDocument) as raised:
         read_scenario(b"seed: 1\n---\nseed: 2\n", source="two.yaml")
+    reviewed(str(raised.value))
 
 
 # ---- objects

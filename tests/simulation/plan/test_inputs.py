@@ -140,9 +140,10 @@ class TestFiles:
             read_plan_input([("a", dump(pod("p"))), ("b", dump(pod("p", spec={"nodeName": "n"})))])
         reviewed(str(refused.value))
 
-    def test_an_entry_and_a_pod_of_one_name_are_refused(self):
-        with pytest.raises(InvalidInput, match="default/web is an entry of pods and a pod among the objects"):
+    def test_an_entry_and_a_pod_of_one_name_are_refused(self, reviewed: ReviewedSentences):
+        with pytest.raises(InvalidInput) as raised:
             read(pod("web"), beside={"pods": [{"name": "web", "template": {"spec": pod("web")["spec"]}}]})
+        reviewed(str(raised.value))
 
     @pytest.mark.parametrize("text", [b"", b"# nothing\n", b"[]", b"hello", b"[1, 2]"])
     def test_neither_a_scenario_nor_an_object(self, text: bytes):

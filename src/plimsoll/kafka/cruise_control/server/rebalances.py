@@ -129,10 +129,10 @@ class Rebalances:
     async def _record(self, plan: Plan, *, is_dry_run: bool) -> None:
         """Store a plan of which nothing is executed, unless it is equal to the last one."""
         journal = self.context.dependencies.journal
-        gist = msgspec.structs.replace(plan, at=_EPOCH)
-        if journal is None or gist == self._journaled:
+        content = msgspec.structs.replace(plan, at=_EPOCH)
+        if journal is None or content == self._journaled:
             return
-        self._journaled = gist
+        self._journaled = content
         try:
             await (record_dry_run(journal, plan) if is_dry_run else journal.append(plan))
         except PlimsollError as error:
