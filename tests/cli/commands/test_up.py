@@ -97,6 +97,7 @@ def log_all(*, is_verbose: bool) -> None:
     log.info("reconcile.done", controller="garbage-collector", summary="deleted a pod")
     log.info("loop.done", number=4, summary="scaled up workers 3->4 for 2 pods")
     log.info("reconcile.done", controller="tidb-autoscaler", summary="prod/as1 tikv: no change")
+    log.info("cluster.reconciled", summary="kafka/kafka/c: ScalingUp")
     log.warning("planner.refused", component="tikv", detail="too young")
     log.warning("lease.lost", lease_name="x", problem="no answer")
 
@@ -109,13 +110,14 @@ def test_stderr_gets_a_sentence_per_loop_iteration_and_no_raw_events(capsys: pyt
         "cloud: 2 machines created",
         "nodes: scaled up workers 3->4 for 2 pods",
         "tidb: prod/as1 tikv: no change",
+        "kafka: kafka/kafka/c: ScalingUp",
         "warning: lease lost (lease name x): no answer",
     ]
 
 
 def test_stderr_gets_all_events_on_request(capsys: pytest.CaptureFixture[str]):
     log_all(is_verbose=True)
-    assert len(capsys.readouterr().err.splitlines()) == 8
+    assert len(capsys.readouterr().err.splitlines()) == 9
 
 
 def test_it_says_where_metrics_health_and_plans_are():

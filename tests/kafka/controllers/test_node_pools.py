@@ -185,6 +185,9 @@ def test_a_kafka_without_pools_and_without_replicas_is_not_ready():
         assert "spec.kafka.replicas" in list_messages(bench)
         bench.make_pool()
         bench.step()
+        assert bench.conditions == {"NotReady": ["Creating"]}
+        bench.make_all_ready()
+        bench.step()
         assert bench.conditions == {"Ready": [""]}
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     Event = MutableMapping[str, Any]
 
-_LOOP_DONE: Final = "loop.done"
-"""The event after a loop iteration of the node autoscaler."""
+_SENTENCES: Final = {"loop.done": "nodes", "cluster.reconciled": "kafka", "rebalance.done": "kafka"}
+"""Events with a sentence about a loop iteration or a reconcile, and the subsystem that `plimsoll up` shows."""
 _REPORTED: Final = {
     "cloud": "cloud",
     "taint-eviction-controller": "taint-eviction-controller",
@@ -67,8 +67,7 @@ def _drop_unreported(_logger: object, method: str, event: Event) -> Event:
 
 def _find_sentence(event: Event) -> str:
     """The sentence in an event, after the subsystem it is about; empty if there is none."""
-    is_loop = event.get("event") == _LOOP_DONE
-    subsystem = "nodes" if is_loop else _REPORTED.get(str(event.get("controller", "")), "")
+    subsystem = _SENTENCES.get(str(event.get("event", ""))) or _REPORTED.get(str(event.get("controller", "")), "")
     summary = str(event.get("summary", ""))
     return f"{subsystem}: {summary}" if subsystem and summary else ""
 

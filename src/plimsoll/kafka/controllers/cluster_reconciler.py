@@ -29,7 +29,7 @@ from plimsoll.kafka.planning.scaling.node_ids import assign_node_ids
 from plimsoll.kafka.planning.scaling.scale_down_check import find_blocked, keep_roles, warn_of_blocked
 from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
 from plimsoll.kafka.wire.auto_rebalance_config import read_auto_rebalance_configuration
-from plimsoll.kafka.wire.kafka_status import build_conditions, read_warnings
+from plimsoll.kafka.wire.kafka_status import build_conditions, explain_creation, read_warnings
 from plimsoll.kafka.wire.names import (
     PAUSE_ANNOTATION,
     SKIP_SCALE_DOWN_CHECK_ANNOTATION,
@@ -184,7 +184,8 @@ class _Reconcile:
         step = await self._rebalance(decision)
         left = await self._unregister(decision)
         problem = self._find_problem(decision)
-        await self._write_status(decision, step, problem=problem, registered=left)
+        creation = None if self._get_cluster_id(decision) else explain_creation(decision.assignment.desired_brokers)
+        await self._write_status(decision, step, problem=problem or creation, registered=left)
         return self._conclude(step, decision, problem=problem)
 
     async def fail(self, problem: Reason) -> ClusterResult:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
 from plimsoll.kafka.model.rebalance_steps import CallKind
 from plimsoll.kafka.model.rebalances import RebalanceState
+from plimsoll.kafka.planning.scaling.rebalance_answers import EXECUTOR_STATE
 from plimsoll.kafka.reporting.journal_plans import SUBSYSTEM
 from plimsoll.kube.recorder.event_objects import EventType
 from plimsoll.objects.api.kafka import KAFKA_GROUP, STRIMZI_VERSION, KafkaRebalance
@@ -133,7 +134,7 @@ def list_events(result: RebalanceResult) -> Iterator[tuple[EventType, str, str]]
         is_bad = outcome.state is RebalanceState.NOT_READY
         message = outcome.message or f"from {result.before.value} to {outcome.state.value}"
         yield EventType.WARNING if is_bad else EventType.NORMAL, outcome.reason or outcome.state.value, message
-    for warning in outcome.warnings:
+    for warning in _list_warnings(outcome):
         if str(warning) not in result.known_warnings:
             yield EventType.WARNING, warning.code, str(warning)
 
@@ -177,8 +178,14 @@ def _list_reasons(result: RebalanceResult) -> Iterator[tuple[str, Reason]]:
         yield "is NotReady", _get_state_reason(result)
     elif result.state is RebalanceState.PROPOSAL_READY and result.retry_after_s is None:
         yield "waits", Reason(code="ApprovalMissing", message="the proposal waits for strimzi.io/rebalance=approve")
-    for warning in result.outcome.warnings:
+    for warning in _list_warnings(result.outcome):
         yield "has a warning", warning
+
+
+def _list_warnings(outcome: RebalanceOutcome) -> list[Reason]:
+    """The warnings without what every execution has for a while: at its beginning its progress is not known."""
+    is_executing = outcome.state is RebalanceState.REBALANCING
+    return [warning for warning in outcome.warnings if not (is_executing and warning.code == EXECUTOR_STATE)]
 
 
 def _get_state_reason(result: RebalanceResult) -> Reason:

@@ -13,7 +13,7 @@ from plimsoll.kube.conditions import find_unchanged, list_conditions, set_transi
 from plimsoll.objects.api.meta import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from datetime import datetime
 
 READY: Final = "Ready"
@@ -43,6 +43,13 @@ def build_conditions(
     known = list_conditions(before)
     conditions = [to_json(condition, omits_empty=True) for condition in written]
     return [set_transition_time(condition, find_unchanged(known, condition), now) for condition in conditions]
+
+
+def explain_creation(brokers: Collection[int]) -> Reason | None:
+    """Why a cluster that was never seen is not ready. It is no mistake. None: it has no brokers."""
+    if not brokers:
+        return None
+    return Reason(code="Creating", message="the Kafka cluster is being deployed: no broker has answered yet")
 
 
 def read_warnings(conditions: Any) -> tuple[Reason, ...]:

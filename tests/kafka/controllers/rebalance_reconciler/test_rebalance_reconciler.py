@@ -358,3 +358,14 @@ def test_a_deleted_automatic_rebalance_goes_with_its_kafka(world: RebalanceClust
     world.delete()
     world.reconcile()
     assert world.get() is None
+
+
+def test_progress_that_is_not_known_yet_is_a_condition_and_no_event(world: RebalanceCluster):
+    world.cruise_control.moved_mb = 0
+    world.create_automatic()
+    world.reconcile(3)
+    assert (world.state(), world.warnings()) == ("Rebalancing", ["CruiseControlExecutorState"])
+    world.run.settle()
+    assert "CruiseControlExecutorState" not in world.events()
+    named = [not_done.reason.code for entry in world.entries() for not_done in entry.plan.not_done]
+    assert "CruiseControlExecutorState" not in named
