@@ -9,13 +9,17 @@ A fault wraps any object with methods; one fault may wrap several ports, whose c
 """
 
 from tests.faults.answers import Answer5xx, Delay, Flaky, LoseAnswers, ServerError
+from tests.faults.branches import Branch, Branches
 from tests.faults.crashes import CrashAfter, Crashed
 from tests.faults.late_watches import LateWatches
 from tests.faults.ports import Call, Fault
+from tests.faults.strikes import Strike, StrikeAt, translate_strikes
 from tests.faults.sweeps import sweep_crashes, sweep_faults
 
 __all__ = [
     "Answer5xx",
+    "Branch",
+    "Branches",
     "Call",
     "CrashAfter",
     "Crashed",
@@ -25,6 +29,9 @@ __all__ = [
     "LateWatches",
     "LoseAnswers",
     "ServerError",
+    "Strike",
+    "StrikeAt",
     "sweep_crashes",
     "sweep_faults",
+    "translate_strikes",
 ]

@@ -24,6 +24,10 @@ class CrashAfter(Fault):
         self._n = n
         self.on_crash: Callable[[], None] = lambda: None
 
+    @property
+    def has_crashed(self) -> bool:
+        return self.struck is not None
+
     def before(self, call: Call) -> None:
         if self.struck is not None:
             raise Crashed(f"{call.method} was called by an instance that crashed after {self.struck.method}")

@@ -31,6 +31,11 @@ class Fault:
         self.completed = 0
         self.struck: Call | None = None
 
+    @property
+    def has_crashed(self) -> bool:
+        """Whether the process whose calls are struck has ended."""
+        return False
+
     def wrap(self, port: P) -> P:
         return cast("P", _WrappedPort(port, self))
 

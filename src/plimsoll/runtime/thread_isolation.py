@@ -78,6 +78,17 @@ def forbid_outside_calls(loop: Guarded) -> Iterator[None]:
         _stand_ins.take_down()
 
 
+@contextmanager
+def allow_outside_calls() -> Iterator[None]:
+    """Allow them until the block ends: to copy the whole process, which takes the loop with it, is harmless."""
+    before = getattr(_watched, "loop", None)
+    _watched.loop = None
+    try:
+        yield
+    finally:
+        _watched.loop = before
+
+
 def _refuse_if_watched(what: str) -> None:
     loop: Guarded | None = getattr(_watched, "loop", None)
     if loop is not None:

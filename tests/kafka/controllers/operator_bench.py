@@ -12,35 +12,37 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.app.kafka.simulated_connector import SimulatedBrokers
 from plimsoll.core.errors import PlimsollError
 from plimsoll.journal.memory import MemoryJournal
+from plimsoll.kafka.brokers.ports import KafkaUnavailable
 from plimsoll.kafka.builder import KafkaOperatorParts, OperatorDependencies
 from plimsoll.kafka.controllers.pod_set_controller import PodSetController
 from plimsoll.kafka.engine.engine import run_inline
+from plimsoll.kafka.executor.errors import RecordUnusable
 from plimsoll.kafka.executor.record_stores import MemoryExecutionStore
 from plimsoll.kafka.settings import KafkaSettings, RebalanceEngine
 from plimsoll.kube.client import Client
-from plimsoll.kube.errors import NotAllowed
+from plimsoll.kube.errors import AnswerLost, NotAllowed, Status, build_error
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.kafka.simulated import SimulatedBrokerPods, SimulatedClusters
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.runtime.entropy import SeededEntropy
-from tests.faults import CrashAfter
-from tests.faults.crashes import Crashed
+from plimsoll.web.client import RequestFailed, Response
+from tests.faults import Crashed, translate_strikes
 from tests.kafka.controllers.pod_set_cluster import PodSetCluster
 from tests.kafka.controllers.recorded_cruise_control import RecordedCruiseControl
 from tests.local.apiserver.builders import ADMIN
 from tests.objects.crds.kafka_definitions import NAMESPACE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from plimsoll.kafka.executor.record import ExecutionStore, RecordedState
+    from plimsoll.kafka.executor.record import ExecutionRecord, ExecutionStore, RecordedPlan, RecordedState
     from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
     from plimsoll.local.components import Components
     from plimsoll.local.kafka.cluster import SimulatedKafka
     from plimsoll.objects.api.kafka import Kafka
     from plimsoll.runtime.supervisor import Service
-    from plimsoll.web.client import HttpClient, Request, RequestFailed, Response
+    from plimsoll.web.client import HttpClient, Request
     from tests.faults.ports import Fault
 
 Json = dict[str, Any]
@@ -51,6 +53,31 @@ LISTENER = {"name": "plain", "port": 9092, "type": "internal", "tls": False}
 MB = 1_000_000
 ENGINE = "plimsoll"
 """What plans and moves: our engine, or "cruise-control", which answers with recorded bodies. Tests set it."""
+
+
+def _fail(error: Exception) -> Any:
+    raise error
+
+
+STRIKES: dict[str, dict[str, Callable[[], Any]]] = {
+    "kubernetes": {
+        "lost": lambda: _fail(AnswerLost("the answer was lost")),
+        "refused": lambda: _fail(build_error(Status(code=500, reason="InternalError"))),
+    },
+    "engine": {
+        "lost": lambda: RequestFailed(problem="the connection broke"),
+        "refused": lambda: Response(status=503, body=b"unavailable"),
+    },
+    "brokers": {
+        "lost": lambda: _fail(KafkaUnavailable("the connection broke")),
+        "refused": lambda: _fail(KafkaUnavailable("no broker answered")),
+    },
+    "record": {
+        "lost": lambda: _fail(RecordUnusable("the answer was lost")),
+        "refused": lambda: _fail(RecordUnusable("nothing was written")),
+    },
+}
+"""What the caller of a port gets when its call is struck."""
 
 
 class RecordingClient:
@@ -101,8 +128,8 @@ class OperatorBench(PodSetCluster):
         self.fault = fault
         self.faulty = {"kubernetes", "engine", "brokers", "record"}
         """The ports that the fault strikes."""
-        self.executions: list[str] = []
-        """The ids of executions that were begun."""
+        self.executions: dict[str, str] = {}
+        """The requests of executions that were begun, by their ids."""
         self.sent: list[str] = []
         self.journal = MemoryJournal()
         self.lease = HeldLease()
@@ -126,21 +153,22 @@ class OperatorBench(PodSetCluster):
         transport = self.wrap(EmbeddedTransport(self.application, token=ADMIN), "kubernetes")
         settings = ClientSettings(user_agent="kafka-operator", field_manager="kafka-operator", qps=0)
         entropy = SeededEntropy(f"operator {self._starts_of_operator}")
+        client = Client(
+            transport,
+            clock=self.run.clock,
+            entropy=entropy,
+            settings=settings,
+            kinds=OUR_KINDS,
+            guard=self.lease,
+        )
         connector = SimulatedBrokers(self.clusters.find)
         self.parts = KafkaOperatorParts(
             OperatorDependencies(
-                client=Client(
-                    transport,
-                    clock=self.run.clock,
-                    entropy=entropy,
-                    settings=settings,
-                    kinds=OUR_KINDS,
-                    guard=self.lease,
-                ),
+                client=client,
                 clock=self.run.clock,
                 entropy=entropy,
                 connector=_WrappedConnector(connector, lambda admin: self.wrap(admin, "brokers")),
-                open_store=self._open_store,
+                open_store=lambda kafka: self.open_store(client, kafka),
                 settings=self.settings,
                 web=self.cruise_control,
                 journal=self.journal,
@@ -151,14 +179,20 @@ class OperatorBench(PodSetCluster):
         )
 
     def wrap(self, port: Any, kind: str) -> Any:
-        is_struck = self.fault is not None and kind in self.faulty
-        return self.fault.wrap(port) if self.fault is not None and is_struck else port
+        if self.fault is None or kind not in self.faulty:
+            return port
+        return translate_strikes(self.fault.wrap(port), **STRIKES[kind])
 
-    def _open_store(self, kafka: Kafka) -> ExecutionStore:
-        found: ExecutionStore = self.wrap(
-            self._stores.setdefault(kafka.metadata.uid, _RecordingStore(self.executions)), "record"
-        )
+    def open_store(self, _client: Client, kafka: Kafka) -> ExecutionStore:
+        """The record, which outlives the operator."""
+        store = self._stores.setdefault(kafka.metadata.uid, MemoryExecutionStore())
+        found: ExecutionStore = self.wrap(RecordingStore(store, self), "record")
         return found
+
+    @property
+    def accepted(self) -> list[str]:
+        """The requests whose executions were begun, as "add_broker 3"."""
+        return [*self.executions.values(), *self.cruise_control.accepted]
 
     def spoil_proposals(self) -> None:
         """No proposal can be made: replication factor 3 and two racks."""
@@ -223,18 +257,19 @@ class OperatorBench(PodSetCluster):
         self.patch(f"{API}/{kind}/{name}", {"metadata": {"annotations": marks}})
 
     def make_cluster(
-        self, *, partitions: int = 30, pools: Sequence[str] = ("p",), topic: bool = True, **more: Any
+        self, *, partitions: int = 30, pools: Sequence[str] = ("p",), brokers: int = 3, topic: bool = True, **more: Any
     ) -> None:
-        """A cluster that runs: brokers registered, one topic of replication factor 3."""
+        """A cluster that runs: brokers registered, one topic of replication factor 3 on those of the first pool."""
         self.make_kafka(**more)
         if more.get("replicas") is None:
             for number, pool in enumerate(pools):
-                self.make_pool(pool, ids=f"[{10 * number}-{10 * number + 9}]" if number else "")
+                ids = f"[{10 * number}-{10 * number + 9}]" if number else ""
+                self.make_pool(pool, ids=ids, replicas=3 if number else brokers)
         self.step()
         self.make_all_ready()
         if topic:
-            brokers = sorted(self.brokers.catch_up().brokers)[:3]
-            replicas = [[brokers[(number + offset) % 3] for offset in range(3)] for number in range(partitions)]
+            ids = sorted(self.brokers.catch_up().brokers)[:brokers]
+            replicas = [[ids[(number + offset) % brokers] for offset in range(3)] for number in range(partitions)]
             self.brokers.create_topic("orders", replicas, size_bytes=5 * MB)
         self.step()
 
@@ -268,12 +303,14 @@ class OperatorBench(PodSetCluster):
             self.run.run_until(self.parts.rebalances.run_all())
         except Crashed:
             self.start_operator()
+        except PlimsollError:
+            """The controller would try again."""
         self.run.settle()
         self._restart_if_crashed()
 
     def _restart_if_crashed(self) -> None:
         """The call of a task in the background may have been the last of the process."""
-        if self.fault is not None and self.fault.struck is not None and isinstance(self.fault, CrashAfter):
+        if self.fault is not None and self.fault.has_crashed:
             self.start_operator()
 
     def run_to_the_end(self, *, at_most: int = 300) -> list[str]:
@@ -297,8 +334,14 @@ class OperatorBench(PodSetCluster):
         self.run.settle()
 
     def make_all_ready(self) -> None:
-        for name in self.live:
-            self.report(name)
+        self.make_ready_except(())
+
+    def make_ready_except(self, down: Collection[str]) -> None:
+        for name, pod in self.pods.items():
+            conditions = pod.get("status", {}).get("conditions", ())
+            is_ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+            if not is_ready and "deletionTimestamp" not in pod["metadata"] and name not in down:
+                self.report(name)
         self.run.settle()
 
     def _end_deleted_pods(self) -> None:
@@ -356,9 +399,10 @@ class OperatorBench(PodSetCluster):
         return {item["metadata"]["name"]: item for item in items}
 
     def rebalance_state(self, name: str) -> str:
-        conditions = self.rebalances[name].get("status", {}).get("conditions", [])
-        states = [condition["type"] for condition in conditions if condition["type"] != "Warning"]
-        return states[0] if states else "New"
+        return self.list_rebalance_states()[name]
+
+    def list_rebalance_states(self) -> dict[str, str]:
+        return {name: read_rebalance_state(body) for name, body in self.rebalances.items()}
 
     def pool_ids(self, pool: str = "p") -> list[int]:
         found: list[int] = self.ask("GET", f"{API}/kafkanodepools/{pool}").body.get("status", {}).get("nodeIds", [])
@@ -369,17 +413,34 @@ class OperatorBench(PodSetCluster):
         return sum(broker in partition.replicas for topic in topics for partition in topic.partitions.values())
 
 
-class _RecordingStore(MemoryExecutionStore):
-    """Remembers the executions that were begun. It outlives the operator."""
+def read_rebalance_state(rebalance: Json) -> str:
+    conditions = rebalance.get("status", {}).get("conditions", [])
+    states = [condition["type"] for condition in conditions if condition["type"] != "Warning"]
+    return states[0] if states else "New"
 
-    def __init__(self, begun: list[str]) -> None:
-        super().__init__()
-        self._begun = begun
+
+class RecordingStore:
+    """Remembers the executions that were begun, with the last request for one."""
+
+    def __init__(self, store: ExecutionStore, bench: OperatorBench) -> None:
+        self._store = store
+        self._bench = bench
+
+    async def read(self) -> ExecutionRecord | None:
+        return await self._store.read()
+
+    async def write_plan(self, plan: RecordedPlan) -> None:
+        await self._store.write_plan(plan)
 
     async def write_state(self, state: RecordedState) -> None:
-        await super().write_state(state)
-        if state.execution_id and state.execution_id not in self._begun:
-            self._begun.append(state.execution_id)
+        await self._store.write_state(state)
+        self.remember(state)
+
+    def remember(self, state: RecordedState) -> None:
+        requests = [request for request in self._bench.sent if "dryrun=false" in request]
+        if state.execution_id and requests:
+            request = requests[-1].replace("dryrun=false brokerid=", "")
+            self._bench.executions.setdefault(state.execution_id, request)
 
 
 class _WrappedConnector:

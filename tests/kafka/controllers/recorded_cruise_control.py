@@ -32,6 +32,8 @@ class RecordedCruiseControl:
         self._find = find
         self.fails = False
         """Proposals end with the recorded OptimizationFailureException."""
+        self.accepted: list[str] = []
+        """The requests whose executions were begun, as "add_broker 3"."""
         self.password = ""
         """Of the user rebalance-operator; empty: everyone may do everything."""
         self._tasks: dict[str, tuple[str, str]] = {}
@@ -88,6 +90,7 @@ class RecordedCruiseControl:
         brokers = [int(broker) for broker in query.get("brokerid", "").split(",") if broker]
         if not is_dry:
             self._running = task
+            self.accepted.append(f"{endpoint} {query.get('brokerid', '')}")
             self._brokers().alter_reassignments(dict(self._choose_targets(endpoint, brokers)))
         recorded = "remove-broker-real-start" if endpoint == "remove_broker" else "add-broker-real-start"
         body = copy.deepcopy(_read("add-broker-dryrun-verbose" if is_dry else recorded)["json"])

@@ -78,6 +78,21 @@ def test_a_cordon_that_cannot_be_removed_is_removed_later():
         assert list_cordoned(bench) == set()
 
 
+def test_a_broker_that_returns_gets_replicas_once_its_cordon_is_removed():
+    with OperatorBench() as bench:
+        fill(bench)
+        bench.scale(3)
+        bench.run_to_the_end()
+        bench.scale(4)
+        bench.step()
+        bench.brokers.fail_items("alter_configs", ItemError("REQUEST_TIMED_OUT"), times=2)
+        bench.make_ready(3)
+        bench.step(2)
+        assert (bench.state, bench.rebalances) == ("ScalingUp", {})
+        bench.run_to_the_end()
+        assert bench.count_replicas(3) > 0
+
+
 def test_without_the_feature_nothing_is_cordoned():
     with OperatorBench() as bench:
         bench.make_cluster(modes=None)

@@ -409,7 +409,7 @@ class _Reconcile:
         if not looks_up or is_paused:
             return seen
         inputs = RebalanceInputs(self._observer, self._dependencies.brokers, self._dependencies.cruise_controls)
-        completed = await inputs.complete(seen, observed, decision.snapshot)
+        completed = await inputs.complete(seen, observed, decision.snapshot, cordoned=decision.left_cordoned)
         decision.is_waiting = decision.is_waiting or completed.is_waiting
         if completed.problem is not None and completed.problem not in decision.warnings:
             decision.warnings.append(completed.problem)

@@ -44,15 +44,20 @@ class RebalanceInputs:
         self._cruise_controls = cruise_controls
 
     async def complete(
-        self, seen: AutoRebalanceObservation, observed: ObservedCluster, snapshot: BrokerSnapshot | None
+        self,
+        seen: AutoRebalanceObservation,
+        observed: ObservedCluster,
+        snapshot: BrokerSnapshot | None,
+        *,
+        cordoned: frozenset[int] = frozenset(),
     ) -> CompletedObservation:
-        """`snapshot` None: the brokers were not looked at."""
+        """`snapshot` None: the brokers were not looked at. `cordoned`: brokers that cannot take replicas yet."""
         is_quiet = seen.stored.state.is_without_operation and not (seen.added or seen.blocked or observed.rebalances)
         queued = {*seen.stored.add_brokers, *seen.added}
         if is_quiet and not queued:
             return CompletedObservation(observation=seen)
         candidates = _list_candidates(observed, queued)
-        known = await self._list_known(observed, snapshot, candidates)
+        known = await self._list_known(observed, snapshot, candidates - cordoned)
         is_executing, problem = await self._ask_executor(seen, observed)
         completed = replace(
             seen,

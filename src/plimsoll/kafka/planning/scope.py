@@ -16,7 +16,7 @@ from plimsoll.kafka.model.requests import Mode
 from plimsoll.objects.schema.regular_expressions import BadPattern, compile_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from plimsoll.kafka.model.cluster import ClusterModel, Flags, Ints
     from plimsoll.kafka.model.description import BrokerDescription
@@ -27,6 +27,8 @@ _BROKERS_NAMED: Final = 20
 """How many partitions or brokers a reason names."""
 NO_BROKER_ANSWERED: Final = "NoBrokerAnswered"
 """The code of the refusal to plan without any log directory."""
+BROKER_DOES_NOT_COUNT: Final = "BrokerDoesNotCount"
+"""The code of a cause: a broker is down or did not answer."""
 _NEEDS_BROKERS: Final = frozenset({Mode.ADD_BROKERS, Mode.REMOVE_BROKERS, Mode.DEMOTE_BROKERS})
 _ONLY_WHAT_LEAVES: Final = frozenset({Mode.REMOVE_BROKERS, Mode.FIX_OFFLINE_REPLICAS})
 
@@ -196,7 +198,7 @@ def _check_brokers(model: ClusterModel, request: RebalanceRequest) -> Refusal | 
                 reason=Reason(
                     code="BrokersTakeNoReplicas",
                     message=f"these brokers cannot take replicas: {listed}",
-                    facts={"parameter": parameter, "brokers": list(causes)},
+                    facts={"parameter": parameter, "brokers": list(causes), "silent": _list_silent(model, causes)},
                 )
             )
     return None
@@ -206,6 +208,22 @@ def _list_causes(model: ClusterModel, ids: list[int]) -> dict[int, str]:
     """Why brokers cannot take replicas, for those that cannot."""
     causes = {broker: _find_cause(model.brokers[model.index_of_broker[broker]]) for broker in ids}
     return {broker: cause for broker, cause in causes.items() if cause}
+
+
+def _list_silent(model: ClusterModel, ids: Iterable[int]) -> list[int]:
+    """Those that are down or did not answer."""
+    return [broker for broker in ids if _describe_silence(model.brokers[model.index_of_broker[broker]])]
+
+
+def is_caused_by_silence(refusal: Refusal) -> bool:
+    """Whether a later request may be accepted as it is: brokers did not answer this one."""
+    reason = refusal.reason
+    if reason.code == NO_BROKER_ANSWERED or reason.facts.get("silent"):
+        return True
+    return any(
+        cause.code == BROKER_DOES_NOT_COUNT and cause.facts.get("isRegistered") and not cause.facts.get("isFenced")
+        for cause in reason.because
+    )
 
 
 def _is_known(broker: BrokerDescription) -> bool:
@@ -231,7 +249,7 @@ def explain_uncounted(model: ClusterModel, is_counted: Flags) -> tuple[Reason, .
     ]
     causes = [
         Reason(
-            code="BrokerDoesNotCount",
+            code=BROKER_DOES_NOT_COUNT,
             message=f"broker {broker.id} {cause} and does not count",
             facts={"broker": broker.id, "isFenced": broker.is_fenced, "isRegistered": broker.is_registered},
         )
@@ -243,7 +261,7 @@ def explain_uncounted(model: ClusterModel, is_counted: Flags) -> tuple[Reason, .
         return tuple(causes)
     ids = [cause.facts["broker"] for cause in more]
     message = f"{format_count(len(ids), 'more broker does', 'more brokers do')} not count"
-    return (*causes[:_NAMED_AT_MOST], Reason(code="BrokerDoesNotCount", message=message, facts={"brokers": ids}))
+    return (*causes[:_NAMED_AT_MOST], Reason(code=BROKER_DOES_NOT_COUNT, message=message, facts={"brokers": ids}))
 
 
 def refuse_silence(model: ClusterModel) -> Refusal | None:

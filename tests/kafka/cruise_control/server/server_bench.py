@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.journal.memory import MemoryJournal
+from plimsoll.kafka.brokers.ports import KafkaUnavailable
 from plimsoll.kafka.cruise_control.server.application import CruiseControlServer
 from plimsoll.kafka.cruise_control.server.authentication import Authentication, User
 from plimsoll.kafka.cruise_control.server.context import Dependencies
@@ -124,6 +125,8 @@ class SteeredExecutor:
     stops: list[bool] = field(default_factory=list)
     refusal: PlimsollError | None = None
     """What every execution is refused with."""
+    failing_stops: int = 0
+    failing_resumes: int = 0
     _end: asyncio.Event = field(default_factory=asyncio.Event)
     _outcome: ExecutionEnd = ExecutionEnd.COMPLETED
 
@@ -162,10 +165,16 @@ class SteeredExecutor:
         return []
 
     async def resume(self) -> ExecutionOutcome | None:
+        self.failing_resumes -= 1
+        if self.failing_resumes >= 0:
+            raise KafkaUnavailable("no broker answers")
         return None
 
     async def stop(self, *, cancel_foreign: bool = False) -> None:
         self.stops.append(cancel_foreign)
+        self.failing_stops -= 1
+        if self.failing_stops >= 0:
+            raise KafkaUnavailable("no broker answers")
         self.finish(ExecutionEnd.STOPPED)
 
 

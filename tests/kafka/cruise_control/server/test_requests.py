@@ -9,14 +9,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from plimsoll.core.errors import InvalidInput
+from plimsoll.core.errors import InvalidInput, PlimsollError
 from plimsoll.core.plans import Reason, Ref, Result
 from plimsoll.journal.entries import Query
+from plimsoll.kafka.brokers.ports import KafkaUnavailable
+from plimsoll.kafka.cruise_control.client.answers import read_rebalance_answer, read_task_answer
 from plimsoll.kafka.cruise_control.server.authentication import User, read_users
 from plimsoll.kafka.cruise_control.server.endpoints import Role
-from plimsoll.kafka.executor.errors import ExecutionRefused
+from plimsoll.kafka.executor.errors import ExecutionRefused, RecordUnusable
+from plimsoll.kafka.executor.record import RecordedPlan
 from plimsoll.kafka.model.executions import ExecutionEnd
+from plimsoll.kafka.model.rebalances import RebalanceRefused, RebalanceTask
 from plimsoll.testing import run_virtual
+from plimsoll.web.client import Response
 from tests.kafka.cruise_control.server.server_bench import describe_cluster, start_server
 
 
@@ -203,6 +208,79 @@ def test_nothing_is_planned_if_no_broker_answered():
             assert reply.status == 500
             assert "TimeoutException: no broker answered with its log directories" in reply.json["errorMessage"]
             assert not bench.executor.executions
+
+    run_virtual(story)
+
+
+def test_a_request_that_a_silent_broker_refuses_may_be_made_again():
+    async def story(clock: Any) -> None:
+        cluster = describe_cluster(brokers=4)
+        silent = msgspec.structs.replace(cluster.brokers[3], log_dirs=None, problem="timed out")
+        brokers = (*cluster.brokers[:3], silent)
+        async with start_server(clock, cluster=msgspec.structs.replace(cluster, brokers=brokers)) as bench:
+            reply = await bench.client.call("POST", "add_broker", "json=true&brokerid=3")
+            found = read_rebalance_answer(Response(status=reply.status, body=reply.body, headers=reply.headers))
+            assert isinstance(found, RebalanceRefused)
+            assert found.is_transient
+            assert "broker 3 did not answer (timed out)" in found.message
+
+    run_virtual(story)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (KafkaUnavailable("no broker answers"), "TimeoutException: no broker answers"),
+        (RecordUnusable("it cannot be read"), "RecordUnusable: it cannot be read"),
+    ],
+)
+def test_an_execution_that_cannot_begin_says_so_and_may_be_requested_again(error: PlimsollError, words: str):
+    async def story(clock: Any) -> None:
+        async with start_server(clock, cluster=describe_cluster(brokers=4)) as bench:
+            bench.executor.refusal = error
+            reply = await bench.client.call("POST", "add_broker", "json=true&brokerid=3&dryrun=false")
+            await clock.sleep(1)
+            task = reply.headers["user-task-id"]
+            shown = await bench.client.call("GET", "user_tasks", "json=true&fetch_completed_task=true")
+            found = read_task_answer(Response(status=200, body=shown.body, headers=shown.headers), task)
+            assert isinstance(found, RebalanceTask)
+            assert isinstance(found.failure, RebalanceRefused)
+            assert found.failure.is_transient
+            assert words in found.failure.message
+
+    run_virtual(story)
+
+
+def test_a_stop_that_fails_is_repeated_while_its_execution_runs():
+    async def story(clock: Any) -> None:
+        async with start_server(clock, cluster=describe_cluster(brokers=4)) as bench:
+            reply = await bench.client.call("POST", "add_broker", "json=true&brokerid=3&dryrun=false")
+            await clock.sleep(1)
+            bench.executor.failing_stops = 2
+            await bench.client.call("POST", "stop_proposal_execution", "json=true")
+            await clock.sleep(10)
+            assert bench.executor.stops == [False] * 3
+            assert await _get_status(bench, reply.headers["user-task-id"]) == "CompletedWithError"
+            bench.executor.failing_stops = 1
+            await bench.client.call("POST", "stop_proposal_execution", "json=true")
+            await clock.sleep(10)
+            assert bench.executor.stops == [False] * 4, "nothing runs that could be stopped"
+
+    run_virtual(story)
+
+
+def test_an_execution_that_cannot_be_resumed_yet_has_not_ended():
+    async def story(clock: Any) -> None:
+        async with start_server(clock) as bench:
+            task = str(uuid.UUID(int=7))
+            bench.executor.failing_resumes = 1
+            started_at = clock.now().isoformat()
+            plan = RecordedPlan(execution_id=task, cluster_id="abc", proposals=(), started_at=started_at)
+            bench.client.server.resume_execution(plan)
+            await clock.sleep(1)
+            assert await _get_status(bench, task) == "InExecution"
+            await clock.sleep(60)
+            assert await _get_status(bench, task) == "CompletedWithError"
 
     run_virtual(story)
 

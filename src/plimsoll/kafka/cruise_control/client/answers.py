@@ -52,9 +52,10 @@ _TRANSIENT_TEXTS: Final = (
     "BrokerCapacityResolutionException",
     "NullPointerException",
     "org.apache.kafka.common.errors.TimeoutException",
+    "RecordUnusable",
 )
 """What a later attempt may not meet: another execution, too many requests, a capacity that is not loaded yet, brokers
-that did not answer in time."""
+that do not answer, the record of our engine out of reach."""
 _TRANSIENT_STATUSES: Final = frozenset(
     {
         HTTPStatus.REQUEST_TIMEOUT,

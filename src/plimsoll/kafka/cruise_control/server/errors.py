@@ -5,7 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
-from plimsoll.core.errors import PlimsollError
+from plimsoll.core.errors import NotEnoughData, PlimsollError, Unreachable
+from plimsoll.kafka.executor.errors import RecordUnusable
 
 _PACKAGE: Final = "com.linkedin.kafka.cruisecontrol.exception"
 USER_REQUEST: Final = "com.linkedin.kafka.cruisecontrol.servlet.UserRequestException"
@@ -34,3 +35,13 @@ class OperationFailed(PlimsollError):
         super().__init__(message)
         self.message = message
         self.status = status
+
+
+def build_failure(error: PlimsollError) -> OperationFailed:
+    """The failure of an operation. Clients find brokers and a record that did not answer in its text."""
+    match error:
+        case Unreachable() | NotEnoughData():
+            return OperationFailed(f"{WRAPPED}: {TIMEOUT}: {error}")
+        case RecordUnusable():
+            return OperationFailed(f"{WRAPPED}: RecordUnusable: {error}")
+    return OperationFailed(f"{WRAPPED}: {error}")

@@ -9,21 +9,19 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import numpy as np
 import structlog
 
-from plimsoll.core.errors import NotEnoughData, PlimsollError, Unreachable
+from plimsoll.core.errors import PlimsollError, Unreachable
 from plimsoll.kafka.cruise_control.server import bodies, state_bodies, text
 from plimsoll.kafka.cruise_control.server.endpoints import Role
 from plimsoll.kafka.cruise_control.server.errors import (
-    TIMEOUT,
-    WRAPPED,
     OperationFailed,
     RequestRefused,
+    build_failure,
 )
 from plimsoll.kafka.cruise_control.server.rebalances import MODES, Rebalances
-from plimsoll.kafka.cruise_control.server.tasks import Answer, build_answer
+from plimsoll.kafka.cruise_control.server.tasks import build_answer, build_error_answer
 from plimsoll.kafka.model.proposals import Refusal
 from plimsoll.kafka.model.requests import RebalanceRequest
 from plimsoll.kafka.planning.goal_list import resolve_goals
@@ -85,11 +83,8 @@ class Operations:
             if failure.status is HTTPStatus.FORBIDDEN:
                 message = f"Cannot process {where} due to: '{failure.message}'."
             self._finish_with_error(task, message, failure)
-        except (Unreachable, NotEnoughData) as error:
-            failed = OperationFailed(f"{WRAPPED}: {TIMEOUT}: {error}")
-            self._finish_with_error(task, f"Error processing {where} due to: '{failed.message}'.", failed)
         except PlimsollError as error:
-            failed = OperationFailed(f"{WRAPPED}: {error}")
+            failed = build_failure(error)
             self._finish_with_error(task, f"Error processing {where} due to: '{failed.message}'.", failed)
 
     def fail(self, task: UserTask) -> None:
@@ -100,9 +95,7 @@ class Operations:
 
     def _finish_with_error(self, task: UserTask, message: str, failure: OperationFailed | RequestRefused) -> None:
         self.rebalances.release(task)
-        body = {"version": bodies.VERSION, "errorMessage": message, "stackTrace": failure.message.partition("\n")[0]}
-        answer = Answer(status=int(failure.status), body=msgspec.json.encode(body), text=message)
-        task.finish(answer, at_s=self.context.read_clock_s(), is_executing=False)
+        task.finish(build_error_answer(message, failure), at_s=self.context.read_clock_s(), is_executing=False)
         log.warning("cruise_control.failed", task=task.id, endpoint=task.endpoint.name, problem=failure.message)
 
     async def _handle(self, task: UserTask, user: User) -> None:

@@ -12,9 +12,15 @@ import structlog
 from plimsoll.core.errors import PlimsollError, Unreachable
 from plimsoll.kafka.cruise_control.server import bodies, text
 from plimsoll.kafka.cruise_control.server.endpoints import ENDPOINTS
-from plimsoll.kafka.cruise_control.server.errors import ILLEGAL_STATE, OperationFailed, RequestRefused
+from plimsoll.kafka.cruise_control.server.errors import (
+    ILLEGAL_STATE,
+    OperationFailed,
+    RequestRefused,
+    build_failure,
+)
 from plimsoll.kafka.cruise_control.server.parameters import Parameters, parse_parameters
-from plimsoll.kafka.cruise_control.server.tasks import build_answer, describe_reason, read_reason
+from plimsoll.kafka.cruise_control.server.tasks import build_answer, build_error_answer, describe_reason, read_reason
+from plimsoll.kafka.executor.errors import RecordUnusable
 from plimsoll.kafka.executor.journaling import record_dry_run, record_execution
 from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, ExecutionRequest, ExecutorState
 from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
@@ -22,14 +28,14 @@ from plimsoll.kafka.model.requests import Mode, RebalanceRequest
 from plimsoll.kafka.planning.goal_list import resolve_goals
 from plimsoll.kafka.planning.optimizer import optimize
 from plimsoll.kafka.planning.refusals import write_cruise_control_error
-from plimsoll.kafka.planning.scope import NO_BROKER_ANSWERED
+from plimsoll.kafka.planning.scope import is_caused_by_silence
 from plimsoll.kafka.reporting.journal_plans import build_plan, build_refused_plan
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Plan
     from plimsoll.kafka.cruise_control.server.context import ServerContext
     from plimsoll.kafka.cruise_control.server.endpoints import Endpoint
-    from plimsoll.kafka.cruise_control.server.tasks import UserTask, UserTasks
+    from plimsoll.kafka.cruise_control.server.tasks import Answer, UserTask, UserTasks
     from plimsoll.kafka.executor.record import RecordedPlan
     from plimsoll.kafka.model.cluster import ClusterModel
     from plimsoll.kafka.model.executions import ExecutionProgress
@@ -110,7 +116,7 @@ class Rebalances:
             lambda: optimize(model, request, self.context.dependencies.settings)
         )
         if isinstance(result, Refusal):
-            if result.reason.code == NO_BROKER_ANSWERED:
+            if is_caused_by_silence(result):
                 raise Unreachable(str(result.reason))
             await self._refuse(task, result)
         if self.context.dependencies.metrics is not None:
@@ -187,7 +193,7 @@ class Rebalances:
         self.triggered_by = self.context.describe_reason(task)
         removed = request.brokers if request.mode is Mode.REMOVE_BROKERS and not result.kept_on_leaving else ()
         source = ExecutionRequest(url=task.url, client=task.client, reason=read_reason(task), removed_brokers=removed)
-        succeeded = False
+        succeeded, answer = False, None
         plan = build_plan(result, at=self.context.dependencies.clock.now())
         executor = self.context.dependencies.executor
         try:
@@ -198,11 +204,15 @@ class Rebalances:
                 lambda recorded: executor.execute(task.id, result.proposals, options, request=recorded),
             )
             succeeded = outcome.end is ExecutionEnd.COMPLETED and not result.kept_on_leaving
+        except (Unreachable, RecordUnusable) as error:
+            # Nothing has begun, and a later request may succeed.
+            log.warning("cruise_control.execution_not_begun", task=task.id, problem=str(error))
+            answer = _build_not_begun(task, error)
         except PlimsollError as error:
             log.warning("cruise_control.execution_failed", task=task.id, problem=str(error))
         finally:
             self.release(task)
-            task.conclude(at_s=self.context.read_clock_s(), succeeded=succeeded)
+            task.conclude(at_s=self.context.read_clock_s(), succeeded=succeeded, answer=answer)
         if not succeeded:
             await self._settle()
 
@@ -235,14 +245,12 @@ class Rebalances:
             await self.context.dependencies.clock.sleep(_AGAIN_S)
 
     async def _resume(self, task: UserTask) -> None:
+        """Raises what keeps the execution from going on. Its task is not finished then."""
         self._executing = task
-        succeeded = False
-        try:
-            outcome = await self.context.dependencies.executor.resume()
-            succeeded = outcome is not None and outcome.end is ExecutionEnd.COMPLETED
-        finally:
-            self.release(task)
-            task.conclude(at_s=self.context.read_clock_s(), succeeded=succeeded)
+        outcome = await self.context.dependencies.executor.resume()
+        succeeded = outcome is not None and outcome.end is ExecutionEnd.COMPLETED
+        self.release(task)
+        task.conclude(at_s=self.context.read_clock_s(), succeeded=succeeded)
 
     async def _settle(self) -> None:
         """Stop what a failed execution left under way: its task has ended, and no other can start before."""
@@ -257,11 +265,21 @@ class Rebalances:
             await self.context.dependencies.clock.sleep(_AGAIN_S)
 
     async def stop(self, *, cancel_foreign: bool) -> None:
-        """Stopping takes until everything is rolled back; the request does not wait for it."""
-        try:
-            await self.context.dependencies.executor.stop(cancel_foreign=cancel_foreign)
-        except PlimsollError as error:
-            log.warning("cruise_control.stop_failed", problem=str(error))
+        """Stopping takes until everything is rolled back; the request does not wait for it.
+
+        It was answered, so what fails is tried again for as long as the same task executes.
+        """
+        task = self._executing
+        while True:
+            try:
+                await self.context.dependencies.executor.stop(cancel_foreign=cancel_foreign)
+            except PlimsollError as error:
+                log.warning("cruise_control.stop_failed", problem=str(error))
+            else:
+                return
+            await self.context.dependencies.clock.sleep(_STOPPED_S)
+            if task is None or self._executing is not task:
+                return
 
     def get_progress(self) -> ExecutionProgress:
         """The progress of the executor. An execution that is about to start is one."""
@@ -286,6 +304,12 @@ def _read_request(url: str) -> tuple[Endpoint, Parameters]:
         return endpoint, parse_parameters(endpoint, query.encode())
     except RequestRefused:  # of a version that knew other parameters
         return endpoint, Parameters({})
+
+
+def _build_not_begun(task: UserTask, error: Unreachable | RecordUnusable) -> Answer:
+    failure = build_failure(error)
+    where = f"{task.endpoint.method} request '/{task.endpoint.path}'"
+    return build_error_answer(f"Error processing {where} due to: '{failure.message}'.", failure)
 
 
 def _identify(model: ClusterModel) -> tuple[object, ...]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.core.values import Value
+from plimsoll.kafka.cruise_control.server.bodies import VERSION
 from plimsoll.kafka.cruise_control.server.endpoints import EndpointType
 from plimsoll.kafka.cruise_control.server.errors import RequestRefused
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kafka.cruise_control.server.endpoints import Endpoint
+    from plimsoll.kafka.cruise_control.server.errors import OperationFailed
     from plimsoll.kafka.cruise_control.server.parameters import Parameters
 
 MAX_ACTIVE: Final = 5
@@ -77,6 +79,12 @@ def describe_reason(reason: str, client: str, at: datetime) -> str:
     return f"{reason} (Client: {client}, Date: {at:%Y-%m-%dT%H:%M:%SZ})"
 
 
+def build_error_answer(message: str, failure: OperationFailed | RequestRefused) -> Answer:
+    """The answer of a failure."""
+    body = {"version": VERSION, "errorMessage": message, "stackTrace": failure.message.partition("\n")[0]}
+    return Answer(status=int(failure.status), body=msgspec.json.encode(body), text=message)
+
+
 class Step(Value):
     """A step of an operation, with the time when it began."""
 
@@ -114,7 +122,9 @@ class UserTask:
             return
         self.conclude(at_s=at_s, succeeded=answer.status == HTTPStatus.OK)
 
-    def conclude(self, *, at_s: float, succeeded: bool) -> None:
+    def conclude(self, *, at_s: float, succeeded: bool, answer: Answer | None = None) -> None:
+        """The execution has ended. `answer`: it never began, and this replaces the answer to its request."""
+        self.answer = answer or self.answer
         self.status = TaskStatus.COMPLETED if succeeded else TaskStatus.COMPLETED_WITH_ERROR
         self.finished_at_s = at_s
 
