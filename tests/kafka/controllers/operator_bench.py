@@ -268,8 +268,8 @@ class OperatorBench(PodSetCluster):
         self.step()
         self.make_all_ready()
         if topic:
-            ids = sorted(self.brokers.catch_up().brokers)[:brokers]
-            replicas = [[ids[(number + offset) % brokers] for offset in range(3)] for number in range(partitions)]
+            running = sorted(self.brokers.catch_up().brokers)[:brokers]
+            replicas = [[running[(number + offset) % brokers] for offset in range(3)] for number in range(partitions)]
             self.brokers.create_topic("orders", replicas, size_bytes=5 * MB)
         self.step()
 

@@ -10,8 +10,8 @@ from plimsoll.kafka.controllers.cluster_actuator import ClusterActuator
 from plimsoll.kafka.settings import KafkaSettings
 from tests.kafka.controllers.operator_bench import API, OperatorBench
 from tests.kafka.controllers.pod_set_cluster import SETS
+from tests.kafka.controllers.swept_bench import SweptBench
 from tests.kafka.controllers.test_bad_input import list_messages
-from tests.kafka.controllers.test_k22_cluster_crashes import SweptBench
 
 FINALIZER = "plimsoll.io/node-pool"
 POOLS = f"{API}/kafkanodepools"

@@ -183,7 +183,10 @@ class EditedBench(SweptBench):
 
 AUTOMATIC = st.sampled_from([ADD, REMOVE])
 MARKS: list[dict[str, str | None]] = [
-    *({"rebalance": word} for word in ("stop", "refresh", "approve", "x")),
+    {"rebalance": "stop"},
+    {"rebalance": "refresh"},
+    {"rebalance": "approve"},
+    {"rebalance": "x"},
     {"pause-reconciliation": "true"},
     {"pause-reconciliation": None},
 ]
