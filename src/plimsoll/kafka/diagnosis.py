@@ -48,7 +48,7 @@ async def check_cruise_controls(client: Client, context: RivalContext) -> Findin
 
 
 async def call_cruise_controls(client: Client, namespace: str, web: HttpClient) -> Finding:
-    """Ask each Cruise Control for its state. Only `--rebalance-engine=cruise-control` needs them."""
+    """Ask each Cruise Control for its state. The engine of Plimsoll does not need them."""
     try:
         listed = await client.list(Kafka, Selection(namespace=namespace))
     except NotFound:
@@ -72,7 +72,8 @@ async def call_cruise_controls(client: Client, namespace: str, web: HttpClient) 
         check=CRUISE_CONTROLS_CHECK,
         level=Level.WARN,
         message=f"{len(problems)} of {checked} Cruise Controls cannot be used from here: {named}",
-        fix="only --rebalance-engine=cruise-control needs them; the engine of Plimsoll (the default) does not",
+        fix="only --rebalance-engine=cruise-control and --kafka-mode=companion need them; the engine of Plimsoll (the "
+        "default) does not",
         details={"clusters": problems},
     )
 

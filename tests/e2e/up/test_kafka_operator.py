@@ -53,6 +53,7 @@ def test_the_operator_does_not_start_beside_strimzi(up: UpProcess, tmp_path: Pat
         assert "Deployment default/strimzi watches all namespaces" in refused.err
     beside = newcomer.run("plimsoll run kafka --kafka-mode=companion --once")
     assert (beside.code, beside.out) == (0, "there is no Kafka and no KafkaRebalance\n")
+    assert newcomer.run("kubectl get lease plimsoll-kafka -n kube-system").code == 0, "it acted while it led"
 
 
 def _ask_cruise_control(up: UpProcess, path: str) -> dict[str, object]:

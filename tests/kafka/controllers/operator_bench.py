@@ -405,7 +405,7 @@ class OperatorBench(PodSetCluster):
         return {name: read_rebalance_state(body) for name, body in self.rebalances.items()}
 
     def pool_ids(self, pool: str = "p") -> list[int]:
-        found: list[int] = self.ask("GET", f"{API}/kafkanodepools/{pool}").body.get("status", {}).get("nodeIds", [])
+        found: list[int] = self.read_pool(pool).get("status", {}).get("nodeIds", [])
         return found
 
     def count_replicas(self, broker: int) -> int:

@@ -95,6 +95,12 @@ def turn_off(bench: SweptBench) -> None:
     bench.settle()
 
 
+def delete_pool(bench: SweptBench) -> None:
+    bench.ask("DELETE", f"{API}/kafkanodepools/b")
+    bench.settle()
+    assert bench.read_pool("b") == {}
+
+
 @dataclass(frozen=True)
 class Story:
     """What users do. `brokers`: of the first pool before it. `is_whole`: replicas end where they belong."""
@@ -116,6 +122,7 @@ STORIES = [
     Story(remove, brokers=4),
     Story(remove_and_return, brokers=4),
     Story(add_and_remove, pools=("p", "b")),
+    Story(delete_pool, pools=("p", "b")),
     Story(grow),
     Story(withdraw, brokers=4, is_slow=True),
     Story(stop, is_whole=False, is_slow=True),

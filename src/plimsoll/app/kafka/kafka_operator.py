@@ -1,7 +1,7 @@
 """The Kafka operator against a cluster: `plimsoll run kafka`.
 
 Puts together the cluster that a kubeconfig names with the brokers of each Kafka and, where chosen, their Cruise
-Controls. A dry run takes no lease, and neither does `--once`.
+Controls. A dry run takes no lease.
 """
 
 from __future__ import annotations
@@ -150,10 +150,16 @@ class KafkaOperatorProcess:
         await self._process.run(self._build)
 
     async def run_once(self) -> ReconciledOnce:
-        """Reconciles every Kafka and every KafkaRebalance once, without a lease. Pods are not made."""
+        """Reconciles every Kafka and every KafkaRebalance once, while leading. Pods are not made.
+
+        Beside a process that leads it waits: two would go on with the same execution.
+        """
         await self._check_cluster()
+        return await self._process.run_once(self._reconcile_once)
+
+    async def _reconcile_once(self, client: Client, _guard: Guard | None) -> ReconciledOnce:
         recorder = self._process.make_recorder(self.client)
-        parts = self._build_parts(self.client, recorder=recorder, keeps_last_plans=False)
+        parts = self._build_parts(client, recorder=recorder, keeps_last_plans=False)
         recording = asyncio.create_task(recorder.run())
         # A task that is cancelled before it began writes nothing.
         await asyncio.sleep(0)

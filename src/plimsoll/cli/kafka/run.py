@@ -111,8 +111,9 @@ def kafka(
     --cruise-control-address serves Cruise Control's API of every cluster with spec.cruiseControl. Without it the
     companion starts no engine, and Strimzi's Cruise Controls plan and move.
 
-    --dry-run plans and reports but never acts, takes no lease, and starts no engine. --once reconciles once. Its exit
-    code is 1 if a reconcile failed, and 4 if the server cannot be reached.
+    --dry-run plans and reports but never acts, takes no lease, and starts no engine. --once reconciles once; without
+    --dry-run it waits until no other process leads. Its exit code is 1 if a reconcile failed, and 4 if the server
+    cannot be reached.
 
     \b
     Examples:
