@@ -6,14 +6,11 @@ and neither does `--once`.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from plimsoll.journal.lazy import LazyJournal
-from plimsoll.kube.leases import LeaseSettings
-from plimsoll.kube.requests.options import ClientSettings
-from plimsoll.operator.process import ControllerProcess, ProcessSettings
+from plimsoll.operator.process import ControllerProcess
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.supervisor import Service
 from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
@@ -24,36 +21,29 @@ from plimsoll.web.client import AiohttpClient, PinnedHttpClient
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from pathlib import Path
 
     from starlette.types import ASGIApp
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
-    from plimsoll.kube.access import Access
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.kube.transport import Guard
+    from plimsoll.operator.process import ControllerOptions
     from plimsoll.operator.reconcile_all import FailedReconcile
     from plimsoll.tidb.controller import TidbController
     from plimsoll.tidb.model.reconcile_result import ReconcileResult
     from plimsoll.tidb.settings import TidbSettings
     from plimsoll.web.bearer_token import BearerToken
 
-_TIMEOUT_S: Final = 10.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TidbAutoscalingSettings:
-    """What the operator chose. `data` None: no journal is kept. `token`: for PD, planner and Prometheus."""
+    """What a user chose. `token`: for PD, planner and Prometheus."""
 
-    access: Access
+    process: ControllerOptions
     settings: TidbSettings
-    data: Path | None = None
-    host: str = "localhost"
-    address: str = ":8087"
-    leader_elect: bool = True
     token: BearerToken | None = None
 
 
@@ -98,8 +88,17 @@ class TidbAutoscalerProcess:
         self._clock = clock
         self._entropy = entropy
         self._metrics = ReconcileMetrics()
-        self._journal = None if settings.data is None else LazyJournal(settings.data)
-        self._process = ControllerProcess(_build_process_settings(settings), clock=clock, entropy=entropy)
+        self._journal = None if settings.process.data is None else LazyJournal(settings.process.data)
+        self._process = ControllerProcess(
+            settings.process.build_settings(
+                NAME,
+                lease=LEASE,
+                namespace=settings.settings.controller_namespace,
+                dry_run=settings.settings.dry_run,
+            ),
+            clock=clock,
+            entropy=entropy,
+        )
 
     @property
     def client(self) -> Client:
@@ -122,16 +121,10 @@ class TidbAutoscalerProcess:
 
     async def run_once(self) -> tuple[ReconcileResult | FailedReconcile, ...]:
         """Reconciles every autoscaler once, without a lease."""
-        recorder = self._process.make_recorder(self.client)
-        parts = self._build_parts(self.client, recorder=recorder)
-        recording = asyncio.create_task(recorder.run())
-        # A task that is cancelled before it began writes nothing.
-        await asyncio.sleep(0)
         try:
-            return await parts.reconciler.run_all()
+            async with self._process.record_events() as recorder:
+                return await self._build_parts(self.client, recorder=recorder).reconciler.run_all()
         finally:
-            recording.cancel()
-            await asyncio.wait((recording,))
             if self._journal is not None:
                 await self._journal.close()
 
@@ -171,16 +164,3 @@ class TidbAutoscalerProcess:
                 keeps_last_plans=informers is not None,
             )
         )
-
-
-def _build_process_settings(settings: TidbAutoscalingSettings) -> ProcessSettings:
-    must_lead = settings.leader_elect and not settings.settings.dry_run
-    lease = LeaseSettings(name=LEASE, namespace=settings.settings.controller_namespace, field_manager=NAME)
-    return ProcessSettings(
-        name=NAME,
-        access=settings.access,
-        client=ClientSettings(user_agent=NAME, field_manager=NAME, timeout_s=_TIMEOUT_S, deadline_s=2 * _TIMEOUT_S + 1),
-        host=settings.host,
-        address=settings.address,
-        lease=lease if must_lead else None,
-    )

@@ -7,15 +7,24 @@ the lease.
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, nullcontext
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from plimsoll.kube.client import Client
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.informer.factory import SharedInformerFactory
-from plimsoll.kube.leases import ElectorThread, LeaseHolder, SuspendAwareClock, generate_identity, run_while_leading
+from plimsoll.kube.leases import (
+    ElectorThread,
+    LeaseHolder,
+    LeaseSettings,
+    SuspendAwareClock,
+    generate_identity,
+    run_while_leading,
+)
 from plimsoll.kube.recorder import EventRecorder
+from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.operator.metrics import ControllerMetrics
@@ -24,21 +33,22 @@ from plimsoll.operator.program import describe_role, run_program
 from plimsoll.web.serving import check_address, serve_in_background
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
     from typing import Any
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.access import Access
     from plimsoll.kube.controller.controller import Controller
-    from plimsoll.kube.leases import LeaseSettings
-    from plimsoll.kube.requests.options import ClientSettings
     from plimsoll.kube.transport import Guard, Transport
     from plimsoll.operator.pages import Exposition
     from plimsoll.operator.program import Program
 
 T = TypeVar("T")
+
+_TIMEOUT_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +62,31 @@ class ProcessSettings:
     address: str
     """Where the pages are served, HOST:PORT."""
     lease: LeaseSettings | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerOptions:
+    """What a user chose for a process of controllers. `data` None: no journal is kept."""
+
+    access: Access
+    address: str
+    data: Path | None = None
+    host: str = "localhost"
+    leader_elect: bool = True
+
+    def build_settings(self, name: str, *, lease: str, namespace: str, dry_run: bool) -> ProcessSettings:
+        """The settings of the process. It leads before it acts; a dry run does not act."""
+        must_lead = self.leader_elect and not dry_run
+        return ProcessSettings(
+            name=name,
+            access=self.access,
+            client=ClientSettings(
+                user_agent=name, field_manager=name, timeout_s=_TIMEOUT_S, deadline_s=2 * _TIMEOUT_S + 1
+            ),
+            host=self.host,
+            address=self.address,
+            lease=LeaseSettings(name=lease, namespace=namespace, field_manager=name) if must_lead else None,
+        )
 
 
 class ControllerProcess:
@@ -122,6 +157,19 @@ class ControllerProcess:
         recorder = EventRecorder(client, source, clock=self._clock, entropy=self._entropy)
         self.metrics.add_recorder(recorder)
         return recorder
+
+    @asynccontextmanager
+    async def record_events(self) -> AsyncIterator[EventRecorder]:
+        """A recorder that writes Events for as long as the block lasts."""
+        recorder = self.make_recorder(self.client)
+        recording = asyncio.create_task(recorder.run())
+        # A task that is cancelled before it began writes nothing.
+        await asyncio.sleep(0)
+        try:
+            yield recorder
+        finally:
+            recording.cancel()
+            await asyncio.wait((recording,))
 
     def make_pages(self, controllers: Sequence[Controller[Any]], exposition: Exposition) -> OperatorPages:
         """The pages of a process of controllers: `/metrics` with their own exposition first, and `/healthz`."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from plimsoll.core.plans import Outcome, Plan
     from plimsoll.journal.last_plans_config_map import LastPlansWriter
     from plimsoll.journal.ports import Journal
+    from plimsoll.kube.recorder import EventRecorder
 
     BuildPlan = Callable[[int], tuple[Plan, tuple[Outcome, ...]]]
     """Builds a plan and its outcomes; the parameter is the number of the entry."""
@@ -87,12 +88,19 @@ class ReconcileReporter:
     """The base of reporters of reconciles. A part that is None is not reported. `namespace` holds the last plans."""
 
     def __init__(
-        self, *, journal: Journal | None = None, last_plans: LastPlansWriter | None = None, namespace: str = ""
+        self,
+        *,
+        recorder: EventRecorder | None = None,
+        journal: Journal | None = None,
+        last_plans: LastPlansWriter | None = None,
+        namespace: str = "",
     ) -> None:
+        self._recorder = recorder
         self._records = PlanRecords(journal, last_plans)
         self._namespace = namespace
         self._log_news = News()
         self._plan_news = News()
+        self._event_news = News()
         self._number = 0
 
     async def close(self) -> None:

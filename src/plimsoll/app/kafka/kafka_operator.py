@@ -6,9 +6,8 @@ Controls. A dry run takes no lease.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 import structlog
 
@@ -20,19 +19,16 @@ from plimsoll.kafka.cruise_control.client.client import MAX_RESPONSE_BYTES, TIME
 from plimsoll.kafka.engine.config_map_store import ConfigMapExecutionStore
 from plimsoll.kafka.rivals import find_rivals, refuse_rivals
 from plimsoll.kafka.settings import LEASE, NAME, KafkaMode
-from plimsoll.kube.leases import LeaseSettings
-from plimsoll.kube.requests.options import ClientSettings, Selection
+from plimsoll.kube.requests.options import Selection
 from plimsoll.kube.secret_tls import ClusterSecrets
 from plimsoll.objects.api.kafka import Kafka
-from plimsoll.operator.process import ControllerProcess, ProcessSettings
+from plimsoll.operator.process import ControllerProcess
 from plimsoll.operator.reconcile_all import reconcile_all
 from plimsoll.runtime.supervisor import Service
 from plimsoll.web.client import AiohttpClient
 from plimsoll.web.serving import check_address, serve
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from starlette.types import ASGIApp
 
     from plimsoll.core.clock import Clock
@@ -42,17 +38,15 @@ if TYPE_CHECKING:
     from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
     from plimsoll.kafka.reporting.rebalance_reporter import RebalanceResult
     from plimsoll.kafka.settings import KafkaSettings
-    from plimsoll.kube.access import Access
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.kube.transport import Guard
+    from plimsoll.operator.process import ControllerOptions
     from plimsoll.operator.reconcile_all import FailedReconcile
     from plimsoll.web.serving import TlsFiles
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
-
-_TIMEOUT_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +60,10 @@ class CruiseControlServing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaOperatorSettings:
-    """What the operator chose. `data` None: no journal is kept."""
+    """What a user chose."""
 
-    access: Access
+    process: ControllerOptions
     settings: KafkaSettings
-    data: Path | None = None
-    host: str = "localhost"
-    address: str = ":8088"
-    leader_elect: bool = True
     serving: CruiseControlServing | None = None
     """Where other programs reach the engines; None: nowhere."""
 
@@ -124,8 +114,17 @@ class KafkaOperatorProcess:
         self._settings = settings
         self._clock = clock
         self._entropy = entropy
-        self._journal = None if settings.data is None else LazyJournal(settings.data)
-        self._process = ControllerProcess(_build_process_settings(settings), clock=clock, entropy=entropy)
+        self._journal = None if settings.process.data is None else LazyJournal(settings.process.data)
+        self._process = ControllerProcess(
+            settings.process.build_settings(
+                NAME,
+                lease=LEASE,
+                namespace=settings.settings.controller_namespace,
+                dry_run=settings.settings.dry_run,
+            ),
+            clock=clock,
+            entropy=entropy,
+        )
 
     @property
     def client(self) -> Client:
@@ -155,14 +154,17 @@ class KafkaOperatorProcess:
         Beside a process that leads it waits: two would go on with the same execution.
         """
         await self._check_cluster()
-        return await self._process.run_once(self._reconcile_once)
+        try:
+            return await self._process.run_once(self._reconcile_once)
+        finally:
+            if self._journal is not None:
+                await self._journal.close()
 
     async def _reconcile_once(self, client: Client, _guard: Guard | None) -> ReconciledOnce:
-        recorder = self._process.make_recorder(self.client)
-        parts = self._build_parts(client, recorder=recorder, keeps_last_plans=False)
-        recording = asyncio.create_task(recorder.run())
-        # A task that is cancelled before it began writes nothing.
-        await asyncio.sleep(0)
+        async with self._process.record_events() as recorder:
+            return await self._reconcile(self._build_parts(client, recorder=recorder, keeps_last_plans=False))
+
+    async def _reconcile(self, parts: KafkaOperatorParts) -> ReconciledOnce:
         try:
             clusters = await self._reconcile_clusters(parts)
             is_operator = self._settings.settings.mode is KafkaMode.OPERATOR
@@ -170,10 +172,6 @@ class KafkaOperatorProcess:
             return ReconciledOnce(clusters=clusters, rebalances=rebalances)
         finally:
             await parts.close()
-            recording.cancel()
-            await asyncio.wait((recording,))
-            if self._journal is not None:
-                await self._journal.close()
 
     async def _check_cluster(self) -> None:
         # A server without the definitions, or one that refuses us, is an error now; an informer would only retry.
@@ -231,16 +229,3 @@ class KafkaOperatorProcess:
                 keeps_last_plans=keeps_last_plans,
             )
         )
-
-
-def _build_process_settings(settings: KafkaOperatorSettings) -> ProcessSettings:
-    must_lead = settings.leader_elect and not settings.settings.dry_run
-    lease = LeaseSettings(name=LEASE, namespace=settings.settings.controller_namespace, field_manager=NAME)
-    return ProcessSettings(
-        name=NAME,
-        access=settings.access,
-        client=ClientSettings(user_agent=NAME, field_manager=NAME, timeout_s=_TIMEOUT_S, deadline_s=2 * _TIMEOUT_S + 1),
-        host=settings.host,
-        address=settings.address,
-        lease=lease if must_lead else None,
-    )

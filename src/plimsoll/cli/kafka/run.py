@@ -15,15 +15,24 @@ from plimsoll.cli.kafka.serving import (
     read_tls_files,
 )
 from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
+from plimsoll.cli.shared.controllers import (
+    AddressOption,
+    ControllerNamespaceOption,
+    DryRunOption,
+    JournalOption,
+    ResyncOption,
+    build_controller_options,
+    declare_leader_elect,
+    reconcile_once,
+    run_until_stopped,
+)
 from plimsoll.cli.shared.logs import log_events_to_stderr, log_to_stderr
 from plimsoll.cli.shared.output import Output, OutputOption, echo_value
 from plimsoll.cli.shared.reconcile_failures import build_failure
-from plimsoll.cli.shared.slow_notice import SlowNotice
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from plimsoll.app.kafka.kafka_operator import CruiseControlServing, KafkaOperatorSettings, ReconciledOnce
-    from plimsoll.kafka.settings import KafkaSettings
+    from plimsoll.app.kafka.kafka_operator import CruiseControlServing, ReconciledOnce
 
 
 class ModeName(Enum):
@@ -63,28 +72,17 @@ def kafka(
     once: Annotated[
         bool, typer.Option("--once", help="Reconcile every object once, print the result and exit. No pod is created.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done without acting.")] = False,
+    dry_run: DryRunOption = False,
     namespace: Annotated[
         str, typer.Option("-n", "--namespace", help="Only Kafkas of this namespace.", metavar="NAMESPACE")
     ] = "",
-    controller_namespace: Annotated[
-        str,
-        typer.Option(
-            "--home", help="Namespace of its Lease and of the ConfigMap with the pause annotation.", metavar="NAMESPACE"
-        ),
-    ] = "kube-system",
-    resync: Annotated[float, typer.Option("--resync", help="Seconds between two reconciles of an object.", min=1)] = (
-        120.0
-    ),
+    controller_namespace: ControllerNamespaceOption = "kube-system",
+    resync: ResyncOption = 120.0,
     workers: Annotated[
         int, typer.Option("--workers", help="Clusters that are reconciled at the same time.", min=1, max=100)
     ] = 4,
-    leader_elect: Annotated[
-        bool, typer.Option("--leader-elect/--no-leader-elect", help="Act only while holding the Lease plimsoll-kafka.")
-    ] = True,
-    address: Annotated[
-        str, typer.Option("--address", help="Address of /metrics and /healthz.", metavar="HOST:PORT")
-    ] = ":8088",
+    leader_elect: Annotated[bool, declare_leader_elect("plimsoll-kafka")] = True,
+    address: AddressOption = ":8088",
     cruise_control_address: Annotated[
         str,
         typer.Option(
@@ -96,9 +94,7 @@ def kafka(
     users_file: UsersOption = "",
     tls_cert: CertificateOption = "",
     tls_key: KeyOption = "",
-    data: Annotated[
-        str, typer.Option("--data", help="Directory of the journal, for plimsoll why.", metavar="DIR")
-    ] = "",
+    data: JournalOption = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
@@ -123,7 +119,10 @@ def kafka(
     """
     from msgspec.structs import replace
 
+    from plimsoll.app.kafka.kafka_operator import KafkaOperatorProcess, KafkaOperatorSettings
     from plimsoll.kafka.settings import KafkaMode, KafkaSettings, RebalanceEngine
+    from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.entropy import SystemEntropy
 
     settings = KafkaSettings(
         mode=KafkaMode(mode.value),
@@ -142,13 +141,18 @@ def kafka(
         settings = replace(settings, serves_engines=True)
     log_to_stderr() if once else log_events_to_stderr()
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
-    chosen = _build_settings(
-        connection, settings, data=data, address=address, leader_elect=leader_elect, serving=serving
+    options = build_controller_options(connection, data=data, address=address, leader_elect=leader_elect)
+    process = KafkaOperatorProcess(
+        KafkaOperatorSettings(process=options, settings=settings, serving=serving),
+        clock=RealClock(),
+        entropy=SystemEntropy(),
     )
     if once:
-        _run_once(chosen, output)
+        results = reconcile_once(process, output)
+        _print_results(results, output)
+        _raise_failures(results)
     else:
-        _run(chosen)
+        run_until_stopped(process, f"operating Kafka clusters of {options.access.server}", dry_run=dry_run)
 
 
 def _read_serving(address: str, users_file: str, tls_cert: str, tls_key: str) -> CruiseControlServing | None:
@@ -166,70 +170,6 @@ def _read_serving(address: str, users_file: str, tls_cert: str, tls_key: str) ->
     host, _ = parse_address(address)
     authentication = read_authentication(users_file, host=host, path="--cruise-control-address")
     return CruiseControlServing(address=address, authentication=authentication, tls=read_tls_files(tls_cert, tls_key))
-
-
-def _build_settings(
-    connection: Connection,
-    settings: KafkaSettings,
-    *,
-    data: str,
-    address: str,
-    leader_elect: bool,
-    serving: CruiseControlServing | None,
-) -> KafkaOperatorSettings:
-    import socket
-    from pathlib import Path
-
-    from plimsoll.app.kafka.kafka_operator import KafkaOperatorSettings
-    from plimsoll.runtime.clocks import RealClock
-
-    directory = Path(data) if data else None
-    if directory is not None:
-        directory.mkdir(parents=True, exist_ok=True)
-    return KafkaOperatorSettings(
-        access=connection.build_access(clock=RealClock()),
-        settings=settings,
-        data=directory,
-        host=socket.gethostname(),
-        address=address,
-        leader_elect=leader_elect,
-        serving=serving,
-    )
-
-
-def _run(chosen: KafkaOperatorSettings) -> None:
-    import asyncio
-
-    from plimsoll.app.kafka.kafka_operator import KafkaOperatorProcess
-    from plimsoll.runtime.clocks import RealClock
-    from plimsoll.runtime.entropy import SystemEntropy
-    from plimsoll.runtime.signals import run_until_signalled
-
-    async def run_process() -> None:
-        async with KafkaOperatorProcess(chosen, clock=RealClock(), entropy=SystemEntropy()) as running:
-            mode = "dry run: nothing is changed" if chosen.settings.dry_run else "acting while it holds the lease"
-            typer.echo(f"operating Kafka clusters of {chosen.access.server}, {mode}; Ctrl-C stops it", err=True)
-            await running.run()
-
-    if asyncio.run(run_until_signalled(run_process())) is not None:
-        typer.echo("stopped", err=True)
-
-
-def _run_once(chosen: KafkaOperatorSettings, output: Output) -> None:
-    import asyncio
-
-    from plimsoll.app.kafka.kafka_operator import KafkaOperatorProcess
-    from plimsoll.runtime.clocks import RealClock
-    from plimsoll.runtime.entropy import SystemEntropy
-
-    async def reconcile_once() -> ReconciledOnce:
-        async with KafkaOperatorProcess(chosen, clock=RealClock(), entropy=SystemEntropy()) as running:
-            return await running.run_once()
-
-    with SlowNotice("reconciling", is_silent=output in {Output.JSON, Output.YAML}):
-        results = asyncio.run(reconcile_once())
-    _print_results(results, output)
-    _raise_failures(results)
 
 
 def _raise_failures(results: ReconciledOnce) -> None:

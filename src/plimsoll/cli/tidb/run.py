@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
+from plimsoll.cli.shared.controllers import (
+    AddressOption,
+    ControllerNamespaceOption,
+    DryRunOption,
+    JournalOption,
+    ResyncOption,
+    build_controller_options,
+    declare_leader_elect,
+    reconcile_once,
+    run_until_stopped,
+)
 from plimsoll.cli.shared.logs import log_events_to_stderr, log_to_stderr
 from plimsoll.cli.shared.output import Output, OutputOption, echo_value
 from plimsoll.cli.shared.reconcile_failures import build_failure
-from plimsoll.cli.shared.slow_notice import SlowNotice
 from plimsoll.cli.tidb.tokens import TokenFileOption, read_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plimsoll.app.tidb_autoscaling import TidbAutoscalingSettings
     from plimsoll.core.clock import Clock
     from plimsoll.operator.reconcile_all import FailedReconcile
     from plimsoll.tidb.model.reconcile_result import ReconcileResult
-    from plimsoll.tidb.settings import TidbSettings
 
 
 class DrainMode(Enum):
@@ -87,23 +94,16 @@ def tidb(
     now: Annotated[
         str, typer.Option("--now", help="With --once: the time to assume, e.g. for recorded data.", metavar="RFC3339")
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done without acting.")] = False,
+    dry_run: DryRunOption = False,
     autoscaler_namespace: Annotated[
         str, typer.Option("-n", "--namespace", help="Only autoscalers of this namespace.", metavar="NAMESPACE")
     ] = "",
-    controller_namespace: Annotated[
-        str,
-        typer.Option(
-            "--home", help="Namespace of its Lease and of the ConfigMap with the pause annotation.", metavar="NAMESPACE"
-        ),
-    ] = "kube-system",
+    controller_namespace: ControllerNamespaceOption = "kube-system",
     node_count: Annotated[
         NodeCount,
         typer.Option("--node-count", help="Count ready nodes, or also those that the node autoscaler may add."),
     ] = NodeCount.READY,
-    resync: Annotated[
-        float, typer.Option("--resync", help="Seconds between two reconciles of an autoscaler.", min=1)
-    ] = 30.0,
+    resync: ResyncOption = 30.0,
     removal_confirmations: Annotated[
         int,
         typer.Option(
@@ -137,15 +137,9 @@ def tidb(
             metavar="HOST",
         ),
     ] = None,
-    leader_elect: Annotated[
-        bool, typer.Option("--leader-elect/--no-leader-elect", help="Act only while holding the Lease plimsoll-tidb.")
-    ] = True,
-    address: Annotated[
-        str, typer.Option("--address", help="Address of /metrics and /healthz.", metavar="HOST:PORT")
-    ] = ":8087",
-    data: Annotated[
-        str, typer.Option("--data", help="Directory of the journal, for plimsoll why.", metavar="DIR")
-    ] = "",
+    leader_elect: Annotated[bool, declare_leader_elect("plimsoll-tidb")] = True,
+    address: AddressOption = ":8087",
+    data: JournalOption = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
@@ -161,8 +155,11 @@ def tidb(
       plimsoll run tidb --planner http://planner:9092
       plimsoll run tidb --prometheus http://monitor:9090 --drain=active
     """
+    from plimsoll.app.tidb_autoscaling import TidbAutoscalerProcess, TidbAutoscalingSettings
+    from plimsoll.runtime.entropy import SystemEntropy
     from plimsoll.tidb.model.reconcile_types import ReconcilePolicy
     from plimsoll.tidb.settings import TidbSettings
+    from plimsoll.web.address_guard import parse_exceptions
     from plimsoll.web.client import check_base_url
 
     policy = ReconcilePolicy(
@@ -193,38 +190,19 @@ def tidb(
     log_to_stderr() if once else log_events_to_stderr()
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     token = read_token(pd_token_file, settings.planner, settings.pd, settings.prometheus)
-    chosen = replace(
-        _build_settings(connection, settings, data=data, address=address, leader_elect=leader_elect), token=token
-    )
-    clock = _build_clock(now, once=once)
-    if once:
-        _run_once(chosen, clock, output)
-    else:
-        _run(chosen, clock)
-
-
-def _build_settings(
-    connection: Connection, settings: TidbSettings, *, data: str, address: str, leader_elect: bool
-) -> TidbAutoscalingSettings:
-    import socket
-    from pathlib import Path
-
-    from plimsoll.app.tidb_autoscaling import TidbAutoscalingSettings
-    from plimsoll.runtime.clocks import RealClock
-    from plimsoll.web.address_guard import parse_exceptions
-
     parse_exceptions(settings.external_allow)
-    directory = Path(data) if data else None
-    if directory is not None:
-        directory.mkdir(parents=True, exist_ok=True)
-    return TidbAutoscalingSettings(
-        access=connection.build_access(clock=RealClock()),
-        settings=settings,
-        data=directory,
-        host=socket.gethostname(),
-        address=address,
-        leader_elect=leader_elect,
+    options = build_controller_options(connection, data=data, address=address, leader_elect=leader_elect)
+    process = TidbAutoscalerProcess(
+        TidbAutoscalingSettings(process=options, settings=settings, token=token),
+        clock=_build_clock(now, once=once),
+        entropy=SystemEntropy(),
     )
+    if once:
+        results = reconcile_once(process, output)
+        _print_results(results, output)
+        _raise_failures(results)
+    else:
+        run_until_stopped(process, f"scaling TiDB clusters of {options.access.server}", dry_run=dry_run)
 
 
 def _build_clock(now: str, *, once: bool) -> Clock:
@@ -240,20 +218,10 @@ def _build_clock(now: str, *, once: bool) -> Clock:
     return FixedClock(read_time(now, path="--now"))
 
 
-def _run_once(chosen: TidbAutoscalingSettings, clock: Clock, output: Output) -> None:
-    import asyncio
-
-    from plimsoll.app.tidb_autoscaling import TidbAutoscalerProcess
+def _raise_failures(results: Sequence[ReconcileResult | FailedReconcile]) -> None:
+    """Raises if a reconcile failed, or if a component has a problem."""
     from plimsoll.operator.reconcile_all import FailedReconcile
-    from plimsoll.runtime.entropy import SystemEntropy
 
-    async def reconcile_once() -> tuple[ReconcileResult | FailedReconcile, ...]:
-        async with TidbAutoscalerProcess(chosen, clock=clock, entropy=SystemEntropy()) as running:
-            return await running.run_once()
-
-    with SlowNotice("reconciling", is_silent=output in {Output.JSON, Output.YAML}):
-        results = asyncio.run(reconcile_once())
-    _print_results(results, output)
     failed = [result for result in results if isinstance(result, FailedReconcile)]
     if failed:
         raise build_failure(failed)
@@ -264,23 +232,6 @@ def _run_once(chosen: TidbAutoscalingSettings, clock: Clock, output: Output) -> 
         for component in result.components
     ):
         raise typer.Exit(1)
-
-
-def _run(chosen: TidbAutoscalingSettings, clock: Clock) -> None:
-    import asyncio
-
-    from plimsoll.app.tidb_autoscaling import TidbAutoscalerProcess
-    from plimsoll.runtime.entropy import SystemEntropy
-    from plimsoll.runtime.signals import run_until_signalled
-
-    async def run_process() -> None:
-        async with TidbAutoscalerProcess(chosen, clock=clock, entropy=SystemEntropy()) as autoscaler:
-            mode = "dry run: nothing is changed" if chosen.settings.dry_run else "acting while it holds the lease"
-            typer.echo(f"scaling TiDB clusters of {chosen.access.server}, {mode}; Ctrl-C stops it", err=True)
-            await autoscaler.run()
-
-    if asyncio.run(run_until_signalled(run_process())) is not None:
-        typer.echo("stopped", err=True)
 
 
 def _print_results(results: Sequence[ReconcileResult | FailedReconcile], output: Output) -> None:

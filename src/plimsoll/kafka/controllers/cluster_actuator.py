@@ -9,6 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.controllers.errors import ReconcileFailed
 from plimsoll.kafka.model.auto_rebalance import ActionKind
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kafka.controllers.cluster_observer import ObservedCluster
     from plimsoll.kafka.cruise_control.client.ports import CruiseControls
-    from plimsoll.kafka.model.auto_rebalance import AutoRebalanceAction
+    from plimsoll.kafka.model.auto_rebalance import AutoRebalance, AutoRebalanceAction, AutoRebalanceStep
     from plimsoll.kafka.model.node_ids import NodePool
     from plimsoll.kafka.model.requests import Mode
     from plimsoll.kube.client import Client
@@ -181,8 +183,20 @@ class ClusterActuator:
 
     # ---- automatic rebalances
 
-    async def carry_out(self, observed: ObservedCluster, action: AutoRebalanceAction) -> str:
-        """Carry out an action of a step. Gives the uid of an object that was created, else nothing."""
+    async def carry_out(
+        self, observed: ObservedCluster, step: AutoRebalanceStep, done: list[AutoRebalanceAction]
+    ) -> AutoRebalance:
+        """Carry out the actions of a step, each of which is added to `done`; returns what is stored afterwards."""
+        stored = step.stored
+        for action in step.actions:
+            uid = await self._carry_out_action(observed, action)
+            done.append(action)
+            if action.kind is ActionKind.CREATE:
+                stored = replace(stored, rebalance_uid=uid)
+        return stored
+
+    async def _carry_out_action(self, observed: ObservedCluster, action: AutoRebalanceAction) -> str:
+        """Gives the uid of an object that was created, else nothing."""
         kafka = observed.kafka
         namespace, name = kafka.metadata.namespace, build_auto_rebalance_name(kafka.metadata.name, action.mode)
         match action.kind:

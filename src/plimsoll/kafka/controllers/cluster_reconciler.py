@@ -22,7 +22,7 @@ from plimsoll.kafka.controllers.errors import ReconcileFailed
 from plimsoll.kafka.controllers.pod_set_changes import list_pod_set_changes
 from plimsoll.kafka.controllers.pool_finalizers import PoolFinalizers
 from plimsoll.kafka.controllers.rebalance_inputs import RebalanceInputs
-from plimsoll.kafka.model.auto_rebalance import ActionKind, AutoRebalanceObservation
+from plimsoll.kafka.model.auto_rebalance import AutoRebalanceObservation
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.scaling.auto_rebalance_step import decide_step, plan_write_ahead
 from plimsoll.kafka.planning.scaling.node_ids import assign_node_ids
@@ -380,12 +380,7 @@ class _Reconcile:
         step = decide_step(await self._build_observation(decision))
         if step.write_ahead is not None:
             await self._actuator.write_kafka_status(self._observed, build_status_views(step.write_ahead))
-        for action in step.actions:
-            uid = await self._actuator.carry_out(self._observed, action)
-            self._done.append(action)
-            if action.kind is ActionKind.CREATE:
-                step = replace(step, stored=replace(step.stored, rebalance_uid=uid))
-        return step
+        return replace(step, stored=await self._actuator.carry_out(self._observed, step, self._done))
 
     async def _build_observation(
         self, decision: _Decision, *, looks_up: bool = True, is_paused: bool = False

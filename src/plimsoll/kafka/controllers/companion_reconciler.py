@@ -22,7 +22,6 @@ from plimsoll.kafka.controllers.cluster_observer import MODES, KafkaObserver
 from plimsoll.kafka.controllers.errors import ReconcileFailed
 from plimsoll.kafka.controllers.rebalance_inputs import RebalanceInputs
 from plimsoll.kafka.model.auto_rebalance import (
-    ActionKind,
     AutoRebalance,
     AutoRebalanceObservation,
     AutoRebalanceStep,
@@ -186,11 +185,7 @@ class CompanionReconciler:
             ahead = replace(state.auto_rebalance, add_brokers=step.stored.add_brokers)
         if ahead is not None:
             await self._write_state(kafka, state, CompanionState(auto_rebalance=ahead, known=present))
-        stored = step.stored
-        for action in step.actions:
-            uid = await self._actuator.carry_out(observed, action)
-            if action.kind is ActionKind.CREATE:
-                stored = replace(stored, rebalance_uid=uid)
+        stored = await self._actuator.carry_out(observed, step, [])
         await self._write_state(kafka, state, CompanionState(auto_rebalance=stored, known=present))
 
     async def _look(

@@ -15,17 +15,14 @@ from plimsoll.kube.recorder.event_objects import EventType
 from plimsoll.objects.api.kafka import KAFKA_GROUP, STRIMZI_VERSION
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.operator.pause import DRY_RUN
-from plimsoll.operator.reporter import News, ReconcileReporter
+from plimsoll.operator.reporter import ReconcileReporter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
     from plimsoll.core.plans import Reason
-    from plimsoll.journal.last_plans_config_map import LastPlansWriter
-    from plimsoll.journal.ports import Journal
     from plimsoll.kafka.model.auto_rebalance import AutoRebalanceAction, AutoRebalanceStep
-    from plimsoll.kube.recorder import EventRecorder
     from plimsoll.objects.api.kafka import Kafka
 
 
@@ -56,18 +53,6 @@ class ClusterResult:
 
 class ClusterReporter(ReconcileReporter):
     """Reports reconciles of a Kafka. `recorder` None: no Events are recorded."""
-
-    def __init__(
-        self,
-        *,
-        recorder: EventRecorder | None = None,
-        journal: Journal | None = None,
-        last_plans: LastPlansWriter | None = None,
-        namespace: str = "",
-    ) -> None:
-        super().__init__(journal=journal, last_plans=last_plans, namespace=namespace)
-        self._recorder = recorder
-        self._event_news = News()
 
     async def report(self, result: ClusterResult) -> None:
         subject = str(result.ref)

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from plimsoll.journal.last_plans_config_map import LastPlansWriter
-    from plimsoll.journal.ports import Journal
     from plimsoll.kafka.model.rebalance_steps import RebalanceCall, RebalanceOutcome
-    from plimsoll.kube.recorder import EventRecorder
 
 VERBS: Final = {
     CallKind.DRY_RUN: "request-proposal",
@@ -71,17 +68,6 @@ class RebalanceResult:
 
 class RebalanceReporter(ReconcileReporter):
     """Reports reconciles of a KafkaRebalance. `recorder` None: no Events are recorded."""
-
-    def __init__(
-        self,
-        *,
-        recorder: EventRecorder | None = None,
-        journal: Journal | None = None,
-        last_plans: LastPlansWriter | None = None,
-        namespace: str = "",
-    ) -> None:
-        super().__init__(journal=journal, last_plans=last_plans, namespace=namespace)
-        self._recorder = recorder
 
     async def report(self, result: RebalanceResult) -> None:
         subject = str(result.ref)

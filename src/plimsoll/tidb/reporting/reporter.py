@@ -55,13 +55,13 @@ class Reporter(ReconcileReporter):
         last_plans: LastPlansStore | None = None,
     ) -> None:
         super().__init__(
+            recorder=recorder,
             journal=journal,
             last_plans=None if last_plans is None else last_plans.writer,
             namespace="" if last_plans is None else last_plans.namespace,
         )
         self.metrics = metrics or ReconcileMetrics()
         self._client = client
-        self._recorder = recorder
 
     async def report(self, observed: Observed, result: ReconcileResult) -> None:
         await self._report_outside_cluster(result)

@@ -109,11 +109,11 @@ class CruiseControlServer:
     def guard(self, authentication: Authentication) -> ASGIApp:
         """The same server for clients that must log in."""
 
-        async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        async def respond(scope: Scope, receive: Receive, send: Send) -> None:
             response = await self._respond(Request(scope, receive), authentication)
             await response(scope, receive, send)
 
-        return application
+        return respond
 
     async def _respond(self, request: Request, authentication: Authentication) -> PageResponse:
         if request.scope["path"] == HEALTH_PATH and request.method in {"GET", "HEAD"}:
