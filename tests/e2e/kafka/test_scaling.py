@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka import KafkaAdminClient
 
-from plimsoll.kafka.brokers.connection_settings import parse_connection_settings
+from plimsoll.kafka.brokers.connection_settings import parse_connection_settings, parse_properties
 from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
-from plimsoll.kafka.brokers.ports import ConfigResource
+from plimsoll.kafka.brokers.ports import ConfigResource, KafkaRefused, KafkaUnavailable
 from tests.e2e.kafka.admins import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from tests.e2e.kafka.record_traffic import RecordTraffic
 from tests.e2e.timeouts import PATIENCE_S
@@ -36,6 +37,9 @@ class TriedKafka:
     def __init__(self, up: UpProcess) -> None:
         self.up = up
         self.bootstrap = named(up.screen, r"--bootstrap (\S+)")
+        found = re.search(r"--command-config (\S+)", up.screen)
+        self.properties = parse_properties(Path(found[1]).read_text()) if found else {}
+        """What clients need to log in."""
 
     def scale(self, replicas: int) -> None:
         self.up.kubectl("scale", "kafkanodepool/brokers", "-n", "kafka", f"--replicas={replicas}")
@@ -50,7 +54,7 @@ class TriedKafka:
 
     def ask(self, question: Callable[[KafkaPythonAdmin], Awaitable[Any]]) -> Any:
         async def answer() -> Any:
-            async with KafkaPythonAdmin(parse_connection_settings(self.bootstrap, {})) as admin:
+            async with KafkaPythonAdmin(parse_connection_settings(self.bootstrap, self.properties)) as admin:
                 return await question(admin)
 
         return asyncio.run(answer())
@@ -153,14 +157,26 @@ def test_a_pool_grows_and_shrinks_under_load_and_no_acknowledged_record_is_lost(
         up.die()
 
 
-def test_brokers_that_are_controllers_too_are_scaled(try_kafka: Callable[..., Any]):
-    with try_kafka("--brokers", "1", "--combined") as up:
+def test_brokers_that_are_controllers_too_are_scaled_over_tls_and_clients_log_in(try_kafka: Callable[..., Any]):
+    with try_kafka("--brokers", "1", "--combined", "--tls") as up:
         kafka = TriedKafka(up)
+        assert kafka.properties["security.protocol"] == "SASL_SSL"
         kafka.scale(2)
         kafka.wait_until_grown(1)
         kafka.scale(1)
         kafka.wait_until_shrunk(1)
         assert set(kafka.count_replicas()) == {0}
+
+        login = kafka.properties
+        kafka.properties = {**login, "sasl.jaas.config": 'Login required username="my-user" password="wrong";'}
+        with pytest.raises(KafkaRefused, match="my-user"):
+            kafka.list_registered()
+        kafka.properties = {"default.api.timeout.ms": "1000"}
+        with pytest.raises(KafkaUnavailable):
+            kafka.list_registered()
+        keys = [*up.data.rglob("client.properties"), *up.data.rglob("key-store.pem")]
+        assert len(keys) >= 2
+        assert {path.stat().st_mode & 0o077 for path in keys} == {0}
         assert up.stop() == 0
 
 

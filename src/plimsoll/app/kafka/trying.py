@@ -16,6 +16,9 @@ from plimsoll.app.kafka.sample_cluster import (
     CLUSTER,
     NAMESPACE,
     PLAIN_LISTENER,
+    SECURE_LISTENER,
+    USER,
+    ClientLogin,
     SampleCluster,
     create_sample_cluster,
     fill_topics,
@@ -34,6 +37,7 @@ from plimsoll.local.cluster import ClusterSettings, LocalCluster
 from plimsoll.local.fair_queue import FairQueue, FairQueueTransport
 from plimsoll.local.initial_cluster import InitialCluster
 from plimsoll.local.kafka.processes.kafka_processes import KafkaProcesses
+from plimsoll.objects.api.core import Secret
 from plimsoll.objects.api.kafka import Kafka
 from plimsoll.objects.api.nodes import Node, is_node_ready
 from plimsoll.objects.custom_kinds import OUR_KINDS
@@ -53,6 +57,8 @@ _MAX_CONCURRENT_CALLS: Final = 4
 _NODES: Final = 3
 _LOOK_S: Final = 0.5
 _PROCESSES: Final = "brokers"
+_AUTHORITY: Final = "kafka-ca.pem"
+_PROPERTIES: Final = "client.properties"
 
 
 class TrySettings(NamedTuple):
@@ -71,6 +77,8 @@ class TryStatus(NamedTuple):
     kubeconfig: Path
     bootstrap: tuple[str, ...]
     brokers: int
+    client_properties: Path | None
+    """What clients need to connect; None: nothing."""
 
 
 async def run(
@@ -174,15 +182,33 @@ class TriedCluster:
         """Create the Kafka cluster when there is a node in each zone: pods are spread over the nodes that exist."""
         while sum(is_node_ready(node) for node in (await self._client.list(Node)).items) < _NODES:
             await self._clock.sleep(_LOOK_S)
-        await create_sample_cluster(self._client, self._settings.cluster)
+        await create_sample_cluster(self._client, self._settings.cluster, entropy=self._entropy)
 
     async def _wait_until_ready(self) -> TryStatus:
         while (kafka := await self._find_ready()) is None:
             await self._clock.sleep(_LOOK_S)
-        bootstrap = self._processes.list_listeners(kafka, PLAIN_LISTENER)
-        await fill_topics(bootstrap)
+        plain = self._processes.list_listeners(kafka, PLAIN_LISTENER)
+        bootstrap = plain or self._processes.list_listeners(kafka, SECURE_LISTENER)
+        login = None if plain else await self._read_login()
+        await fill_topics(bootstrap, login)
         ready = self._serving.ready
-        return TryStatus(ready.url, ready.kubeconfig, bootstrap, len(bootstrap))
+        return TryStatus(ready.url, ready.kubeconfig, bootstrap, len(bootstrap), self._write_properties(login))
+
+    async def _read_login(self) -> ClientLogin:
+        """The login of the sample user. The certificate of the authority is written for it."""
+        authority = await self._client.get(Secret, f"{CLUSTER}-cluster-ca-cert", namespace=NAMESPACE)
+        user = await self._client.get(Secret, USER, namespace=NAMESPACE)
+        path = (self._settings.data / _AUTHORITY).absolute()
+        path.write_bytes(authority.data["ca.crt"])
+        return ClientLogin(ca_file=path, password=user.data["password"].decode())
+
+    def _write_properties(self, login: ClientLogin | None) -> Path | None:
+        if login is None:
+            return None
+        path = self._settings.data / _PROPERTIES
+        path.touch(mode=0o600)
+        path.write_text(login.format_properties())
+        return path
 
     async def _find_ready(self) -> Kafka | None:
         """The Kafka, once all of its brokers are ready and the operator has seen them."""

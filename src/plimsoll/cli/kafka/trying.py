@@ -27,7 +27,7 @@ Try it in another terminal:
   kubectl get kafkanodepool,pods -n kafka
   kubectl scale kafkanodepool/brokers -n kafka --replicas={more}
   plimsoll kafka status
-  plimsoll kafka status --bootstrap {bootstrap}
+  plimsoll kafka status --bootstrap {bootstrap}{login}
   kubectl scale kafkanodepool/brokers -n kafka --replicas={same}
 
 docs/kafka-try.md says what one sees. Ctrl-C stops it.
@@ -41,6 +41,9 @@ def try_kafka(
     ] = 3,
     combined: Annotated[
         bool, typer.Option("--combined", help="The brokers of a new cluster are its controllers, too.")
+    ] = False,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="A new cluster has TLS everywhere, and clients log in with SCRAM-SHA-512.")
     ] = False,
     data: Annotated[
         Path, typer.Option("--data", help="Directory for all data; created if missing.", metavar="DIR")
@@ -63,7 +66,7 @@ def try_kafka(
     Examples:
       plimsoll kafka try
       plimsoll kafka try --brokers 4 --combined
-      plimsoll kafka try --fresh
+      plimsoll kafka try --fresh --tls
     """
     from plimsoll.app.kafka.sample_cluster import SampleCluster
     from plimsoll.app.kafka.trying import TrySettings
@@ -72,7 +75,7 @@ def try_kafka(
     if not data.name or (data.exists() and not data.is_dir()):
         raise InvalidInput("must name a directory of its own, e.g. --data ./cluster", path="--data")
     log_sentences_to_stderr(is_verbose=verbose)
-    cluster = SampleCluster(brokers=brokers, combined=combined)
+    cluster = SampleCluster(brokers=brokers, combined=combined, secure=tls)
     _run(TrySettings(data=data, cluster=cluster, port=port, fresh=fresh))
 
 
@@ -118,4 +121,5 @@ def format_first_screen(status: TryStatus) -> str:
         more=status.brokers + 1,
         same=status.brokers,
         bootstrap=status.bootstrap[0],
+        login=f" --command-config {shlex.quote(str(status.client_properties))}" if status.client_properties else "",
     )

@@ -16,11 +16,14 @@ from plimsoll.local.kafka.processes.configuration import (
     REPLICATION,
     KafkaListener,
     NodeConfiguration,
+    build_internal_listener,
+    build_listener,
     build_properties,
     format_properties,
     read_listeners,
     read_settings,
 )
+from plimsoll.objects.kafka_security import InternalSecurity
 from plimsoll.runtime.entropy import SeededEntropy
 
 if TYPE_CHECKING:
@@ -78,6 +81,24 @@ def test_a_wrong_listener_is_named(listeners: Any, path: str):
     with pytest.raises(InvalidInput) as refused:
         read_listeners(listeners)
     assert refused.value.path == path
+
+
+def test_listeners_have_the_security_that_the_kafka_asks_for():
+    stores = {"ssl.keystore.location": "/key"}
+    (spec,) = read_listeners([{"name": "tls", "port": 9093, "tls": True, "authentication": {"type": "scram-sha-512"}}])
+    listener = build_listener(spec, 20003, stores)
+    internal = build_internal_listener(REPLICATION, 20002, InternalSecurity(), stores)
+    node = build_node("broker", listeners=(internal, listener))
+    protocols = dict(pair.split(":") for pair in node["listener.security.protocol.map"].split(","))
+    assert (protocols[REPLICATION], protocols["TLS-9093"]) == ("SSL", "SASL_SSL")
+    assert node["listener.name.replication-9091.ssl.client.auth"] == "required"
+    assert node["listener.name.tls-9093.ssl.client.auth"] == "none"
+    assert node["listener.name.tls-9093.sasl.enabled.mechanisms"] == "SCRAM-SHA-512"
+    open_internal = build_internal_listener(REPLICATION, 20002, InternalSecurity(is_encrypted=False), {})
+    assert (open_internal.protocol, open_internal.settings) == ("PLAINTEXT", {})
+    (other,) = read_listeners([{"name": "tls", "port": 9093, "tls": True, "authentication": {"type": "oauth"}}])
+    with pytest.raises(InvalidInput, match="oauth"):
+        build_listener(other, 20003, stores)
 
 
 def test_ids_and_ports_are_chosen_once_and_a_port_in_use_is_replaced(tmp_path: Path):

@@ -24,7 +24,7 @@ from plimsoll.local.kafka.processes.configuration import (
     build_properties,
     format_properties,
 )
-from plimsoll.local.kafka.processes.node_process import NodeProcess, build_format_command
+from plimsoll.local.kafka.processes.node_process import PROPERTIES, NodeProcess, build_format_command
 
 if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
@@ -66,7 +66,7 @@ def _run_node(distribution: KafkaDistribution, root: Path, scratch: Path, entrop
         control_plane=KafkaListener(name=CONTROL_PLANE, port=controller.port),
         listeners=(KafkaListener(name=REPLICATION, port=port),),
     )
-    cluster.write_node(_NODE, format_properties(build_properties(configuration)))
+    cluster.write_file(_NODE, PROPERTIES, format_properties(build_properties(configuration)).encode())
     formatted = subprocess.run(  # noqa: S603 - the java on PATH, with words from here
         build_format_command(distribution, cluster.get_node(_NODE), cluster.cluster_id, controller.format_voter()),
         capture_output=True,

@@ -16,7 +16,6 @@ import msgspec
 from plimsoll.core.values import Value
 from plimsoll.local.kafka.kafka_ids import generate_kafka_id
 from plimsoll.local.kafka.processes.configuration import HOST
-from plimsoll.local.kafka.processes.node_process import PROPERTIES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -110,11 +109,12 @@ class ClusterDirectory:
     def get_port(self, pod: str, listener: str) -> int | None:
         return self._file.ports.get(pod, {}).get(listener)
 
-    def write_node(self, pod: str, properties: str) -> None:
-        # The file may hold passwords.
-        path = self.get_node(pod) / PROPERTIES
+    def write_file(self, pod: str, name: str, content: bytes) -> Path:
+        """Write a file of a node that only its user may read: it may hold keys."""
+        path = self.get_node(pod) / name
         path.touch(mode=0o600)
-        path.write_text(properties)
+        path.write_bytes(content)
+        return path
 
     def prepare_log_dirs(self, pod: str, log_dirs: Iterable[str], *, uid: str, keeps_data: bool) -> tuple[str, ...]:
         """The paths of a node's log directories. `keeps_data`: what an earlier pod of this name wrote stays."""

@@ -14,6 +14,8 @@ from plimsoll.core.values import Value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from plimsoll.objects.kafka_security import InternalSecurity
+
 HOST: Final = "127.0.0.1"
 CONTROL_PLANE: Final = "CONTROLPLANE-9090"
 REPLICATION: Final = "REPLICATION-9091"
@@ -21,6 +23,8 @@ BROKER: Final = "broker"
 CONTROLLER: Final = "controller"
 _PLAIN: Final = "PLAINTEXT"
 _MOST_LISTENERS: Final = 20
+_SCRAM: Final = "scram-sha-512"
+_SCRAM_LOGIN: Final = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 
 _DEFAULTS: Final = {
     # Many nodes share a small machine.
@@ -165,3 +169,26 @@ def _read_listener(entry: Any, path: str) -> ListenerSpec:
     if not isinstance(kind, str):
         raise InvalidInput('must be an object with a "type"', path=f"{path}.authentication")
     return ListenerSpec(name=name, port=port, is_encrypted=tls, authentication=kind)
+
+
+def build_internal_listener(
+    name: str, port: int, security: InternalSecurity, stores: Mapping[str, str]
+) -> KafkaListener:
+    """A listener between nodes: with TLS and certificates of both sides, unless the cluster's security is off."""
+    if not security.is_encrypted:
+        return KafkaListener(name=name, port=port)
+    auth = "required" if security.is_authenticated else "none"
+    return KafkaListener(name=name, port=port, protocol="SSL", settings={**stores, "ssl.client.auth": auth})
+
+
+def build_listener(spec: ListenerSpec, port: int, stores: Mapping[str, str]) -> KafkaListener:
+    """A listener for clients. Raises `InvalidInput` for an authentication that is not supported."""
+    settings = {**stores, "ssl.client.auth": "none"} if spec.is_encrypted else {}
+    protocol = "SSL" if spec.is_encrypted else _PLAIN
+    if spec.authentication == _SCRAM:
+        protocol = f"SASL_{protocol}"
+        settings |= {"sasl.enabled.mechanisms": _SCRAM.upper(), f"{_SCRAM}.sasl.jaas.config": _SCRAM_LOGIN}
+    elif spec.authentication:
+        problem = f"listener {spec.name}: only {_SCRAM} is supported here, not {spec.authentication[:40]}"
+        raise InvalidInput(problem, path="spec.kafka.listeners")
+    return KafkaListener(name=spec.full_name, port=port, protocol=protocol, settings=settings)

@@ -15,6 +15,7 @@ import structlog
 
 from plimsoll.kube.informer.events import Key
 from plimsoll.local.kafka.broker_pods import BROKER_LABEL, keeps_data, read_broker_pod, read_node_cluster
+from plimsoll.local.kafka.processes.cluster_security import ClusterSecurity
 from plimsoll.local.kafka.processes.configuration import CONTROL_PLANE, HOST, REPLICATION
 from plimsoll.local.kafka.processes.node_preparation import NodePreparation, NotPrepared
 from plimsoll.local.kafka.processes.node_process import DirectoryInUse, NodeProcess
@@ -101,7 +102,10 @@ class KafkaProcesses:
         self._clock = component.clock
         self._topology = KafkaTopology(component.informers)
         self._distribution = distribution
-        self._preparation = NodePreparation(self._topology, distribution, root, entropy=component.entropy)
+        security = ClusterSecurity(component.client, clock=component.clock)
+        self._preparation = NodePreparation(
+            self._topology, distribution, root, security=security, entropy=component.entropy
+        )
         self._nodes: dict[str, _Node] = {}
         self._removed: list[_Node] = []
         """Nodes whose pods are gone and whose processes are still ending."""

@@ -6,9 +6,11 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidInput, PlimsollError
+from plimsoll.kube.errors import ApiCallFailed
 from plimsoll.local.kafka.broker_pods import BROKER_LABEL, CONTROLLER_LABEL, keeps_data, read_broker_pod
 from plimsoll.local.kafka.kafka_ids import build_cluster_id
 from plimsoll.local.kafka.processes.cluster_directory import ClusterDirectory
+from plimsoll.local.kafka.processes.cluster_security import SCRAM
 from plimsoll.local.kafka.processes.configuration import (
     BROKER,
     CONTROL_PLANE,
@@ -16,14 +18,15 @@ from plimsoll.local.kafka.processes.configuration import (
     HOST,
     REPLICATION,
     KafkaListener,
-    ListenerSpec,
     NodeConfiguration,
+    build_internal_listener,
+    build_listener,
     build_properties,
     format_properties,
     read_listeners,
     read_settings,
 )
-from plimsoll.local.kafka.processes.node_process import build_format_command, is_in_use
+from plimsoll.local.kafka.processes.node_process import PROPERTIES, build_format_command, is_in_use
 from plimsoll.objects.kafka_security import read_internal_security
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.informer.events import Key
+    from plimsoll.local.kafka.processes.cluster_security import ClusterSecurity
     from plimsoll.local.kafka.processes.distribution import KafkaDistribution
     from plimsoll.local.kafka.topology import KafkaTopology
     from plimsoll.objects.api.kafka import Kafka
@@ -48,11 +52,18 @@ class NodePreparation:
     """Prepares the nodes of all clusters."""
 
     def __init__(
-        self, topology: KafkaTopology, distribution: KafkaDistribution, root: Path, *, entropy: Entropy
+        self,
+        topology: KafkaTopology,
+        distribution: KafkaDistribution,
+        root: Path,
+        *,
+        security: ClusterSecurity,
+        entropy: Entropy,
     ) -> None:
         self._topology = topology
         self._distribution = distribution
         self._root = root
+        self._security = security
         self._entropy = entropy
         self._clusters: dict[str, ClusterDirectory] = {}
 
@@ -82,8 +93,8 @@ class NodePreparation:
             name, self._topology.find_log_dirs(key, node), uid=pod.metadata.uid, keeps_data=keeps_data(storage)
         )
         try:
-            listeners = self._build_listeners(kafka, cluster, pod, roles)
-        except InvalidInput as error:
+            listeners = await self._build_listeners(kafka, cluster, pod, roles)
+        except (InvalidInput, ApiCallFailed) as error:
             raise NotPrepared(str(error)) from None
         first = {controller.node_id: controller for controller in cluster.controllers}
         properties = build_properties(
@@ -98,11 +109,11 @@ class NodePreparation:
                 settings=read_settings(kafka.spec.kafka.config),
             )
         )
-        cluster.write_node(name, format_properties(properties))
+        cluster.write_file(name, PROPERTIES, format_properties(properties).encode())
         if node.id not in first:
             cluster.write_meta(log_dirs, node.id)
         elif not cluster.is_formatted(log_dirs):
-            await self._format(cluster, name)
+            await self._format(kafka, cluster, name)
         return cluster.get_node(name)
 
     def _choose_quorum(self, key: Key, cluster: ClusterDirectory) -> None:
@@ -116,33 +127,50 @@ class NodePreparation:
             raise NotPrepared(f"{len(found)} of {desired} controllers have a pod")
         cluster.choose_controllers(found)
 
-    def _build_listeners(
+    async def _build_listeners(
         self, kafka: Kafka, cluster: ClusterDirectory, pod: Pod, roles: tuple[str, ...]
     ) -> dict[str, KafkaListener]:
         """By name. Raises `InvalidInput`."""
         node = read_broker_pod(pod)
         assert node is not None
-        if read_internal_security(kafka).is_encrypted:
-            raise InvalidInput("TLS between the nodes is not built yet", path="metadata.annotations")
+        security = read_internal_security(kafka)
         specs = read_listeners(kafka.spec.kafka.listeners) if BROKER in roles else ()
         first = {controller.node_id: controller.port for controller in cluster.controllers}
         wanted = [] if node.id in first or CONTROLLER not in roles else [CONTROL_PLANE]
         if BROKER in roles:
             wanted += [REPLICATION, *(spec.full_name for spec in specs)]
-        ports = cluster.choose_ports(pod.metadata.name, wanted)
-        listeners = {
-            CONTROL_PLANE: KafkaListener(name=CONTROL_PLANE, port=first.get(node.id, ports.get(CONTROL_PLANE, 0)))
-        }
-        if BROKER in roles:
-            listeners[REPLICATION] = KafkaListener(name=REPLICATION, port=ports[REPLICATION])
+        ports = {CONTROL_PLANE: first.get(node.id, 0), **cluster.choose_ports(pod.metadata.name, wanted)}
+        stores: dict[str, str] = {}
+        if security.is_encrypted or any(spec.is_encrypted for spec in specs):
+            stores = await self._write_stores(kafka, cluster, pod.metadata.name)
+        listeners: dict[str, KafkaListener] = {}
+        for name in [CONTROL_PLANE, *([REPLICATION] if BROKER in roles else [])]:
+            listeners[name] = build_internal_listener(name, ports[name], security, stores)
         for spec in specs:
-            listeners[spec.full_name] = _build_listener(spec, ports[spec.full_name])
+            listeners[spec.full_name] = build_listener(spec, ports[spec.full_name], stores)
         return listeners
 
-    async def _format(self, cluster: ClusterDirectory, pod: str) -> None:
-        """Write the first quorum into the log directories of a controller. Raises `NotPrepared`."""
+    async def _write_stores(self, kafka: Kafka, cluster: ClusterDirectory, pod: str) -> dict[str, str]:
+        """The settings of a listener with a new certificate of the node."""
+        key_store, trust_store = await self._security.issue_node_certificate(kafka, pod)
+        return {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(cluster.write_file(pod, "key-store.pem", key_store)),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(cluster.write_file(pod, "trust-store.pem", trust_store)),
+        }
+
+    async def _format(self, kafka: Kafka, cluster: ClusterDirectory, pod: str) -> None:
+        """Write the first quorum and the users into the log directories of a controller. Raises `NotPrepared`."""
+        try:
+            passwords = await self._security.list_passwords(kafka)
+        except ApiCallFailed as error:
+            raise NotPrepared(str(error)) from None
+        users = [f"{SCRAM}=[name={user},password={password}]" for user, password in sorted(passwords.items())]
         voters = ",".join(controller.format_voter() for controller in cluster.controllers)
-        command = build_format_command(self._distribution, cluster.get_node(pod), cluster.cluster_id, voters)
+        command = build_format_command(
+            self._distribution, cluster.get_node(pod), cluster.cluster_id, voters, users=users
+        )
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
@@ -161,9 +189,3 @@ class NodePreparation:
 def _read_roles(pod: Pod) -> tuple[str, ...]:
     labels = {BROKER: BROKER_LABEL, CONTROLLER: CONTROLLER_LABEL}
     return tuple(role for role, label in labels.items() if pod.metadata.labels.get(label) == "true")
-
-
-def _build_listener(spec: ListenerSpec, port: int) -> KafkaListener:
-    if spec.is_encrypted or spec.authentication:
-        raise InvalidInput(f"listener {spec.name}: TLS and logins are not built yet", path="spec.kafka.listeners")
-    return KafkaListener(name=spec.full_name, port=port)

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Final
 from plimsoll.core.errors import PlimsollError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from plimsoll.local.kafka.processes.distribution import KafkaDistribution
@@ -97,8 +98,10 @@ class NodeProcess:
         return path.read_text(errors="replace")[-_SHOWN:] if path.exists() else ""
 
 
-def build_format_command(distribution: KafkaDistribution, directory: Path, cluster_id: str, voters: str) -> list[str]:
-    """The command that writes the first quorum into the log directories of one of its controllers."""
+def build_format_command(
+    distribution: KafkaDistribution, directory: Path, cluster_id: str, voters: str, *, users: Iterable[str] = ()
+) -> list[str]:
+    """The command that writes the first quorum, and its users, into the log directories of a controller of it."""
     return distribution.build_command(
         "kafka.tools.StorageTool",
         "format",
@@ -106,6 +109,7 @@ def build_format_command(distribution: KafkaDistribution, directory: Path, clust
         f"--config={directory / PROPERTIES}",
         f"--initial-controllers={voters}",
         "--ignore-formatted",
+        *(f"--add-scram={user}" for user in users),
     )
 
 
