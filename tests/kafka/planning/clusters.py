@@ -15,12 +15,20 @@ from plimsoll.kafka.model.description import (
     PartitionDescription,
     ReplicaDescription,
     TopicDescription,
+    TopicPartition,
 )
+from plimsoll.kafka.model.settings import AnalyzerSettings
+from plimsoll.kafka.planning.goal_list import DEFAULT_GOALS
+from plimsoll.kafka.planning.goals.registry import build_goals
+from plimsoll.kafka.planning.loads import build_loads
+from plimsoll.kafka.planning.placement import Placement, RackRule
+from plimsoll.kafka.planning.scope import Scope, build_scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plimsoll.kafka.model.proposals import OptimizationResult
+    from plimsoll.kafka.planning.goals.goal import Goal
 
 GB = 10**9
 
@@ -125,6 +133,28 @@ def generate_cluster(
         removing=np.zeros(partitions * rf, dtype=np.bool_),
         rate_source="prometheus" if has_rates else "",
     )
+
+
+def rebuild_placement(result: OptimizationResult) -> tuple[Placement, list[Goal]]:
+    """The proposed placement, and all goals over it, counted anew."""
+    before = result.before
+    scope = build_scope(before, result.request)
+    assert isinstance(scope, Scope)
+    placement = Placement(before, build_loads(before), scope)
+    placement.rack_rule = RackRule.ONE_PER_RACK
+    goals = build_goals(DEFAULT_GOALS, placement, AnalyzerSettings())
+    index_of = {before.name_partition(index): index for index in range(before.partition_count)}
+    for proposal in result.proposals:
+        partition = index_of[TopicPartition(proposal.topic, proposal.partition)]
+        rows = np.arange(before.offsets[partition], before.offsets[partition + 1])
+        ids = before.broker_ids[before.broker_of[rows]]
+        added = [broker for broker in proposal.new_replicas if broker not in ids]
+        for row, broker in zip(rows.tolist(), ids.tolist(), strict=True):
+            if broker not in proposal.new_replicas:
+                placement.move(row, before.index_of_broker[added.pop(0)])
+        leader = before.index_of_broker[proposal.new_replicas[0]]
+        placement.lead(int(rows[placement.broker_of[rows] == leader][0]))
+    return placement, [goal for goal in goals if goal.find_inapplicable() is None]
 
 
 def apply_proposals(model: ClusterModel, result: OptimizationResult) -> ClusterModel:

@@ -20,6 +20,7 @@ from plimsoll.kafka.planning.demotion import demote_brokers
 from plimsoll.kafka.planning.evacuation import check_brokers_left, evacuate
 from plimsoll.kafka.planning.goal_list import PREFERRED_LEADERS, resolve_goals
 from plimsoll.kafka.planning.goals.distribution import TopicReplicaDistributionGoal
+from plimsoll.kafka.planning.goals.obstacles import HigherGoals
 from plimsoll.kafka.planning.goals.racks import RackGoal
 from plimsoll.kafka.planning.goals.registry import build_goals
 from plimsoll.kafka.planning.goals.windows import find_margin, find_topic_limits
@@ -135,7 +136,8 @@ class _Optimization:
         for goal in applicable:
             if goal.is_hard and (reason := goal.judge()) is not None:
                 counted = self._scope.is_known | (self._scope.role == BrokerRole.LEAVING)
-                causes = (*reason.because, *explain_uncounted(self._model, counted))
+                higher = _list_higher(applicable, goal)
+                causes = (*goal.explain(higher), *explain_uncounted(self._model, counted))
                 return Refusal(goal=goal.name, reason=msgspec.structs.replace(reason, because=causes))
         budgets = (("prepare", budget.used), *((result.goal, result.candidates_tried) for result in results))
         return self._build_result(results, budgets)
@@ -192,7 +194,7 @@ class _Optimization:
         """Goals that were violated when it was their turn, judged by where the replicas are in the end."""
         by_name = {goal.name: goal for goal in goals}
         return tuple(
-            _judge_again(by_name[result.goal], result)
+            _judge_again(by_name[result.goal], result, _list_higher(goals, by_name[result.goal]))
             if result.status is GoalStatus.VIOLATED and result.goal in by_name
             else result
             for result in results
@@ -320,10 +322,22 @@ class _Optimization:
         )
 
 
-def _judge_again(goal: Goal, result: GoalResult) -> GoalResult:
+def _judge_again(goal: Goal, result: GoalResult, higher: HigherGoals) -> GoalResult:
     reason = goal.judge()
-    status = GoalStatus.FIXED if reason is None else GoalStatus.VIOLATED
-    return msgspec.structs.replace(result, status=status, reason=reason)
+    if reason is None:
+        return msgspec.structs.replace(result, status=GoalStatus.FIXED, reason=None)
+    return msgspec.structs.replace(result, reason=msgspec.structs.replace(reason, because=goal.explain(higher)))
+
+
+def _list_higher(goals: list[Goal], goal: Goal) -> HigherGoals:
+    """What binds the changes for a goal: hard goals, and those before it."""
+    before = goals[: goals.index(goal)]
+    binding = [other for other in goals if other is not goal and (other.is_hard or other in before)]
+    topics = next((other for other in before if isinstance(other, TopicReplicaDistributionGoal)), None)
+    return HigherGoals(
+        limits=tuple((other.name, limits) for other in binding if (limits := other.limits) is not None),
+        topics=None if topics is None else (topics.name, topics.topic_limits),
+    )
 
 
 def _is_better(after: list[float], before: list[float]) -> bool:

@@ -52,6 +52,10 @@ class Limits:
         excess: Floats = np.where(above > slack, above, np.where(below < -slack, below, 0.0))
         return excess
 
+    def find_worst(self, load: Floats) -> int:
+        """The broker that is farthest outside."""
+        return int(np.abs(self.measure_excess(load)).argmax())
+
 
 @dataclass(frozen=True, slots=True)
 class TopicLimits:

@@ -11,13 +11,8 @@ from plimsoll.kafka.model.proposals import OptimizationResult
 from plimsoll.kafka.model.requests import Mode, RebalanceRequest
 from plimsoll.kafka.model.settings import AnalyzerSettings
 from plimsoll.kafka.planning import optimizer
-from plimsoll.kafka.planning.goal_list import DEFAULT_GOALS
-from plimsoll.kafka.planning.goals.registry import build_goals
-from plimsoll.kafka.planning.loads import build_loads
 from plimsoll.kafka.planning.optimizer import optimize
-from plimsoll.kafka.planning.placement import Placement, RackRule
-from plimsoll.kafka.planning.scope import Scope, build_scope
-from tests.kafka.planning.clusters import generate_cluster
+from tests.kafka.planning.clusters import generate_cluster, rebuild_placement
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.cluster import Floats
@@ -45,25 +40,7 @@ def measure(goal: Goal) -> Floats:
 def list_needless(result: OptimizationResult) -> list[int]:
     """The moved replicas that could return one by one, found by counting every goal anew."""
     before = result.before
-    scope = build_scope(before, result.request)
-    assert isinstance(scope, Scope)
-    placement = Placement(before, build_loads(before), scope)
-    placement.rack_rule = RackRule.ONE_PER_RACK
-    goals = [goal for goal in build_goals(DEFAULT_GOALS, placement, SETTINGS) if goal.find_inapplicable() is None]
-    kept = {}
-    for proposal in result.proposals:
-        kept[proposal.topic, proposal.partition] = proposal.new_replicas
-    for partition in range(before.partition_count):
-        name = before.name_partition(partition)
-        rows = np.arange(before.offsets[partition], before.offsets[partition + 1])
-        new = kept.get((name.topic, name.partition), before.list_replicas(partition))
-        ids = before.broker_ids[before.broker_of[rows]]
-        added = [broker for broker in new if broker not in ids]
-        for row, broker in zip(rows, ids, strict=True):
-            if broker not in new:
-                placement.move(int(row), before.index_of_broker[added.pop(0)])
-        leader = before.index_of_broker[new[0]]
-        placement.lead(int(rows[placement.broker_of[rows] == leader][0]))
+    placement, goals = rebuild_placement(result)
     violations = [measure(goal) for goal in goals]
     needless = []
     for row in np.flatnonzero(placement.moved).tolist():

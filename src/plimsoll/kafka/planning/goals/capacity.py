@@ -23,7 +23,7 @@ from plimsoll.kafka.planning.goals.wording import (
 from plimsoll.kafka.planning.loads import KIB, Metric
 from plimsoll.kafka.planning.placement import RackRule
 from plimsoll.kafka.planning.scope import BrokerRole, explain_uncounted
-from plimsoll.kafka.planning.search.metric_search import Means, MetricSearch
+from plimsoll.kafka.planning.search.metric_search import Means
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.cluster import Flags
@@ -83,7 +83,7 @@ class ReplicaCapacityGoal(Goal):
 
     def optimize(self, budget: Budget) -> None:
         movable = self.placement.scope.is_repairable
-        MetricSearch(self.placement, self._limits, budget, means=Means(), movable=movable).run()
+        self.run_search(budget, means=Means(), movable=movable)
 
 
 class CapacityGoal(Goal):
@@ -185,7 +185,7 @@ class CapacityGoal(Goal):
             swaps=scope.mode is Mode.FULL,
         )
         movable = scope.is_repairable if self.is_hard else scope.is_movable
-        MetricSearch(self.placement, self._limits, budget, means=means, movable=movable).run()
+        self.run_search(budget, means=means, movable=movable)
 
 
 def _list_staying(placement: Placement) -> Flags:

@@ -10,17 +10,19 @@ from plimsoll.core.formatting import format_count
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.goals.goal import Goal
+from plimsoll.kafka.planning.goals.obstacles import explain_topic_outside
 from plimsoll.kafka.planning.goals.windows import find_topic_limits, find_window
-from plimsoll.kafka.planning.goals.wording import describe_no_rates, describe_outside, explain_mode
+from plimsoll.kafka.planning.goals.wording import describe_no_rates, describe_outside, find_full_rack
 from plimsoll.kafka.planning.loads import Metric
 from plimsoll.kafka.planning.placement import Limits, TopicLimits
 from plimsoll.kafka.planning.search.leader_counts import LeaderCounts
-from plimsoll.kafka.planning.search.metric_search import Means, MetricSearch
+from plimsoll.kafka.planning.search.metric_search import Means
 from plimsoll.kafka.planning.search.topic_search import balance_topics
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.cluster import Flags
     from plimsoll.kafka.model.settings import AnalyzerSettings
+    from plimsoll.kafka.planning.goals.obstacles import HigherGoals
     from plimsoll.kafka.planning.placement import Placement
     from plimsoll.kafka.planning.search.budget import Budget
 
@@ -49,10 +51,15 @@ class DistributionGoal(Goal):
     def judge(self) -> Reason | None:
         return describe_outside(self.placement, self._limits)
 
+    def explain(self, higher: HigherGoals) -> tuple[Reason, ...]:
+        if self._metric is Metric.REPLICAS and (reason := find_full_rack(self.placement, self._limits)) is not None:
+            return (reason,)
+        return super().explain(higher)
+
     def optimize(self, budget: Budget) -> None:
         scope = self.placement.scope
         means = Means(leadership=self._metric in _WITH_LEADERSHIP, swaps=scope.mode is Mode.FULL)
-        MetricSearch(self.placement, self._limits, budget, means=means, movable=scope.is_movable).run()
+        self.run_search(budget, means=means, movable=scope.is_movable)
 
 
 class LeaderReplicaDistributionGoal(DistributionGoal):
@@ -70,6 +77,8 @@ class LeaderReplicaDistributionGoal(DistributionGoal):
 class LeaderBytesInDistributionGoal(DistributionGoal):
     """At most 1.10 times the mean of what leaders receive; by reordering only."""
 
+    moves_replicas = False
+
     def __init__(self, name: str, placement: Placement, settings: AnalyzerSettings) -> None:
         threshold = settings.network_inbound_balance_threshold
         super().__init__(name, placement, settings, metric=Metric.LEADER_NW_IN, margin=threshold - 1.0)
@@ -79,7 +88,7 @@ class LeaderBytesInDistributionGoal(DistributionGoal):
     def optimize(self, budget: Budget) -> None:
         means = Means(leadership=True, moves=False)
         movable = self.placement.scope.is_movable
-        MetricSearch(self.placement, self._limits, budget, means=means, movable=movable).run()
+        self.run_search(budget, means=means, movable=movable)
 
 
 class TopicReplicaDistributionGoal(Goal):
@@ -124,7 +133,17 @@ class TopicReplicaDistributionGoal(Goal):
                 "low": low,
                 "high": high,
             },
-            because=explain_mode(placement.scope.mode),
+        )
+
+    def explain(self, higher: HigherGoals) -> tuple[Reason, ...]:
+        topics, brokers = np.nonzero(self._list_outside())
+        return explain_topic_outside(
+            self.placement,
+            self.topic_limits,
+            higher,
+            movable=self.placement.scope.is_movable,
+            topic=int(topics[0]),
+            broker=int(brokers[0]),
         )
 
     def optimize(self, budget: Budget) -> None:

@@ -8,11 +8,9 @@ import numpy as np
 
 from plimsoll.core.formatting import choose_form, format_bytes, format_count
 from plimsoll.core.plans import Reason
-from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.loads import Metric
 
 if TYPE_CHECKING:
-    from plimsoll.kafka.model.cluster import Flags
     from plimsoll.kafka.planning.placement import Limits, Placement
 
 _NAMED_AT_MOST: Final = 5
@@ -45,7 +43,7 @@ def describe_outside(placement: Placement, limits: Limits) -> Reason | None:
     outside = np.flatnonzero(excess)
     if not len(outside):
         return None
-    worst = int(outside[np.argmax(np.abs(excess[outside]))])
+    worst = limits.find_worst(placement.load)
     value = float(placement.load[limits.metric, worst])
     broker = int(placement.model.broker_ids[worst])
     low, high = float(limits.low[worst]), float(limits.high[worst])
@@ -67,35 +65,12 @@ def describe_outside(placement: Placement, limits: Limits) -> Reason | None:
         message=f"{count} outside: broker {broker} has {format_value(limits.metric, value)}, "
         f"{word} {format_value(limits.metric, bound)} is the limit",
         facts=facts,
-        because=_explain_outside(placement, limits, excess > 0, outside.tolist()),
     )
 
 
-def _explain_outside(placement: Placement, limits: Limits, is_above: Flags, outside: list[int]) -> tuple[Reason, ...]:
-    """Why brokers stay outside, as far as the request or the racks are the cause."""
-    scope = placement.scope
-    if scope.mode is not Mode.ADD_BROKERS or not scope.may_receive[outside].any():
-        causes = explain_mode(scope.mode)
-        if causes:
-            return causes
-    if limits.metric is Metric.REPLICAS and (reason := _find_full_rack(placement, is_above)) is not None:
-        return (reason,)
-    message = "no move, swap or change of leader that is allowed and that higher goals accept brings them inside"
-    return (Reason(code="NoAcceptedMove", message=message),)
-
-
-def explain_mode(mode: Mode) -> tuple[Reason, ...]:
-    """What a mode does not move."""
-    if mode is Mode.ADD_BROKERS:
-        return (Reason(code="OnlyOntoNewBrokers", message="mode add-brokers moves replicas only onto new brokers"),)
-    if mode in {Mode.REMOVE_BROKERS, Mode.FIX_OFFLINE_REPLICAS}:
-        return (Reason(code="OnlyWhatMustLeave", message=f"mode {mode.value} moves only replicas that must leave"),)
-    return ()
-
-
-def _find_full_rack(placement: Placement, is_above: Flags) -> Reason | None:
+def find_full_rack(placement: Placement, limits: Limits) -> Reason | None:
     """A rack that must hold a replica of every partition and has too few brokers for them."""
-    model = placement.model
+    model, is_above = placement.model, limits.measure_excess(placement.load) > 0
     factors = np.diff(model.offsets)
     racks = placement.racks_left
     needed = int((factors >= len(racks)).sum())

@@ -80,6 +80,8 @@ class Exchanges:
         finite = np.isfinite(limits.high) & (limits.high > 0)
         self._scale = np.where(finite, limits.high, 1.0)
         self._size = placement.loads.of_replica[Metric.DISK][placement.model.partition_of]
+        self.tried = 0
+        """Exchanges that were compared since one was made."""
         self._saved_bytes = _EQUAL * float(self._size[placement.moved].sum())
         self._with_leadership = bool(placement.loads.of_leadership[limits.metric].any())
         self._ranges = self._merge_limits()
@@ -92,8 +94,10 @@ class Exchanges:
         found = self._list_exchanges(broker, passes_on=False)
         if found:
             self._make(found[0])
+        if found or (self._limits.metric is Metric.LEADERS and self._improve_in_two_steps(broker)):
+            self.tried = 0
             return True
-        return self._limits.metric is Metric.LEADERS and self._improve_in_two_steps(broker)
+        return False
 
     def _improve_in_two_steps(self, broker: int) -> bool:
         placement, saved_bytes = self._placement, self._saved_bytes
@@ -161,6 +165,7 @@ class Exchanges:
             return
         outgoing = outgoing._replace(rows=self._sample(outgoing.rows))
         self._attempts_left -= 1
+        self.tried += len(incoming.rows) * len(outgoing.rows)
         if self._budget.spend(len(incoming.rows) + len(outgoing.rows)):
             best = self._choose(self._pair(place, incoming, outgoing), helped)
             if best is not None:

@@ -50,6 +50,8 @@ class MetricSearch:
         self._movable = movable
         finite = np.isfinite(limits.high) & (limits.high > 0)
         self._scale = np.where(finite, limits.high, 1.0)
+        self.exchanges_tried = 0
+        """Exchanges that did not help where the search ended."""
 
     def run(self) -> None:
         placement = self._placement
@@ -71,6 +73,7 @@ class MetricSearch:
         if self._means.moves and not self._means.swaps and (self._placement.moved & self._movable).any():
             exchanges = Exchanges(self._placement, self._limits, self._budget, movable=self._movable)
             self._repeat(np.abs, exchanges.improve)
+            self.exchanges_tried = exchanges.tried
 
     def _repeat(self, measure: Callable[[Floats], Floats], improve: Callable[[int], bool]) -> None:
         """Improve the worst broker until all are inside, or nothing helps the rest."""
