@@ -301,3 +301,15 @@ def test_one_dump_is_read_and_a_second_one_is_refused(dump: Dump, command: str):
     refused = dump.run(command, "-f", "other.json")
     assert refused.returncode == 2
     assert f"-f: one dump is read, and 2 are given: {dump.file}, other.json" in refused.stderr
+
+
+def test_a_partition_with_an_empty_list_of_replicas_is_named_and_left_out(dump: Dump):
+    partition = dump.content["topics"][1]["partitions"][2]
+    partition |= {"replicas": [], "isr": [], "logs": [], "leader": -1}
+    planned = dump.run("plan", "--mode", "add-brokers", "--brokers", "3", "-o", "json")
+    assert planned.returncode == 0
+    topic = dump.content["topics"][1]["name"]
+    moved = {(move["topic"], move["partition"]) for move in json.loads(planned.stdout)["proposals"]}
+    assert moved
+    assert (topic, 2) not in moved
+    assert f"problem: partition {topic}-2 has no replicas: it is left out" in dump.run("status").stdout

@@ -133,6 +133,11 @@ def test_add_and_remove_brokers_with_the_defaults_of_cccli(server: CruiseControl
     server.call("rebalance")
     server.wait_for_end()
     assert "Proposal execution stopped" in server.call("stop")
+    for words in (("rebalance",), ("add-brokers", "3"), ("remove-brokers", "3")):
+        assert "summary" in server.call_json(*words)
+        server.wait_for_end()
+    assert not _count(kafka, 3)
+    assert server.call_json("stop")["message"] == "Proposal execution stopped."
 
 
 def test_users_and_tls(kafka: RealKafka, tmp_path: Path):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +26,8 @@ from tests.kube.http.authorities import CertificateAuthority
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from plimsoll.web.client import HttpClient
 
@@ -43,21 +46,30 @@ async def open_server(folder: Path) -> AsyncIterator[tuple[str, CertificateAutho
     (folder / "cert.pem").write_bytes(pair.certificate_pem)
     (folder / "key.pem").write_bytes(pair.key_pem)
     address = f"127.0.0.1:{lasting_port()}"
-    async with start_server(RealClock(), cluster=describe_cluster(brokers=4), users=USERS) as bench:
-        serving = asyncio.create_task(serve(bench.client.server, address, tls=files))
-        for _ in range(500):
-            try:
-                _, writer = await asyncio.open_connection(*address.split(":"))
-            except OSError:
-                await asyncio.sleep(0.02)
-            else:
-                writer.close()
-                break
+    async with (
+        start_server(RealClock(), cluster=describe_cluster(brokers=4), users=USERS) as bench,
+        listen(bench.client.server, address, tls=files),
+    ):
+        yield f"https://{address}/kafkacruisecontrol", authority
+
+
+@asynccontextmanager
+async def listen(application: ASGIApp, address: str, *, tls: TlsFiles | None = None) -> AsyncIterator[None]:
+    """The application behind a socket that accepts connections."""
+    serving = asyncio.create_task(serve(application, address, tls=tls))
+    for _ in range(500):
         try:
-            yield f"https://{address}/kafkacruisecontrol", authority
-        finally:
-            serving.cancel()
-            await asyncio.wait((serving,))
+            _, writer = await asyncio.open_connection(*address.split(":"))
+        except OSError:
+            await asyncio.sleep(0.02)
+        else:
+            writer.close()
+            break
+    try:
+        yield
+    finally:
+        serving.cancel()
+        await asyncio.wait((serving,))
 
 
 def build_client(
@@ -104,3 +116,30 @@ async def test_a_server_that_is_away() -> None:
             away = await client.read_executor_state()
             assert isinstance(away, RebalanceRefused)
             assert (away.reason, away.is_transient) == ("CruiseControlRetriableConnectionException", True)
+
+
+async def test_a_request_of_cccli_that_is_answered_202_three_times_starts_one_execution() -> None:
+    """cccli asks again with its cookie only, and with `dryrun=False`."""
+    statuses: list[int] = []
+    address = f"127.0.0.1:{lasting_port()}"
+    cluster = describe_cluster(brokers=4)
+    async with start_server(RealClock(), cluster=cluster, max_block_time_s=0.5) as bench:
+        bench.describe_delay_s = 1.8
+
+        async def count(scope: Scope, receive: Receive, send: Send) -> None:
+            async def observe(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    statuses.append(message["status"])
+                await send(message)
+
+            await bench.client.server(scope, receive, observe)
+
+        async with listen(count, address):
+            words = ("-a", address, "add-brokers", "3")
+            cccli = await asyncio.create_subprocess_exec(
+                str(Path(sys.executable).with_name("cccli")), *words, stdout=asyncio.subprocess.DEVNULL
+            )
+            assert await asyncio.wait_for(cccli.wait(), 60) == 0
+            assert statuses[-1] == 200
+            assert statuses[:-1].count(202) == len(statuses) - 1 >= 3
+            assert len(bench.executor.executions) == 1

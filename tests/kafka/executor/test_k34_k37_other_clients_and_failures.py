@@ -270,6 +270,20 @@ def test_a_topic_deleted_while_it_moves_counts_as_completed():
         world.cluster.check_nothing_left()
 
 
+def test_topics_created_while_others_move_are_left_alone():
+    with run_cluster() as world:
+        task = world.start(world.cluster.propose_add())
+        world.run.advance_by(3)
+        created = [[0, 1, 2]] * 3
+        world.kafka.create_topic("c", created, size_bytes=20 * MB)
+        assert world.finish(task).end is ExecutionEnd.COMPLETED
+        topics = world.kafka.catch_up().topics
+        assert [part.replicas for part in topics["c"].partitions.values()] == created
+        assert not world.kafka.sent_targets.get(("c", 0))
+        world.cluster.check_nothing_left()
+        world.cluster.check_in_sync()
+
+
 def test_a_topic_deleted_before_it_moves_counts_as_completed():
     with run_cluster() as world:
         proposals = world.cluster.propose_add()

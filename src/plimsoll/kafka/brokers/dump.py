@@ -15,7 +15,7 @@ import msgspec
 import msgspec.inspect
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
-from plimsoll.kafka.brokers.dump_checks import check_consistency, reword
+from plimsoll.kafka.brokers.dump_checks import check_consistency, translate_problem
 from plimsoll.kafka.model.description import FORMAT, ClusterDescription
 from plimsoll.objects.codec.decode_problems import describe_problem
 from plimsoll.objects.codec.manifests import read_documents
@@ -82,7 +82,7 @@ def _explain(error: msgspec.ValidationError) -> InvalidInput:
     """The error in words, with the path of the field."""
     text = describe_problem(error)
     path, _, problem = text.partition(": ")
-    return InvalidInput(reword(text)) if " " in path else InvalidInput(reword(problem), path=path)
+    return InvalidInput(translate_problem(text)) if " " in path else InvalidInput(translate_problem(problem), path=path)
 
 
 def _walk(value: Any, kind: msgspec.inspect.Type, path: str) -> Iterator[str]:

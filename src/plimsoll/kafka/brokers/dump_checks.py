@@ -53,7 +53,7 @@ def _check_partition(partition: PartitionDescription, dirs_of: dict[int, set[str
             raise InvalidInput(problem, path=f"{path}.logs[{number}].logDir")
 
 
-def reword(problem: str) -> str:
+def translate_problem(problem: str) -> str:
     """A complaint of the decoder in words that name no type of Python."""
     if limit := _LIMIT.fullmatch(problem):
         kind = _KINDS.get(limit["kind"], limit["kind"])
