@@ -15,37 +15,17 @@ from plimsoll.local.apiserver.authorization.rules import Rule
 from plimsoll.nodes.config.options import find_flags_without_effect, read_options
 from plimsoll.nodes.providers.permissions import find_provider_permissions
 from tests.deploy.flag_pages import page
+from tests.deploy.manifests import DEPLOY, container, documents, rights, rights_of
 
 REPOSITORY = Path(__file__).parents[2]
-DEPLOY = REPOSITORY / "deploy"
 DEFINITIONS = sorted((REPOSITORY / "src/plimsoll/objects/crds").glob("*.yaml"))
-
-
-def documents(file: str) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all((DEPLOY / file).read_text()))
-
-
-def rights(kind: str) -> set[str]:
-    (role,) = [document for document in documents("nodes/permissions.yaml") if document["kind"] == kind]
-    return {single.text for rule in role["rules"] for single in Rule.from_json(rule).split_permissions()}
 
 
 def needed(*, everywhere: bool) -> set[str]:
     """Of the node autoscaler, which serves ProvisioningRequests too."""
     both = (*REQUIREMENTS["nodes"].permissions, *REQUIREMENTS["requests"].permissions)
     permissions = [permission for permission in both if (permission.scope is Scope.EVERYWHERE) is everywhere]
-    return {
-        single.text
-        for permission in permissions
-        for single in Rule.from_json(permission.build_rule()).split_permissions()
-    }
-
-
-@pytest.fixture
-def container() -> dict[str, Any]:
-    (deployment,) = documents("nodes/deployment.yaml")
-    (found,) = deployment["spec"]["template"]["spec"]["containers"]
-    return found
+    return rights_of(permissions)
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda path: path.name)
@@ -84,11 +64,11 @@ def built(overlay: Path) -> list[dict[str, Any]]:
 
 
 def test_rights_in_the_whole_cluster_are_those_that_doctor_asks_for():
-    assert rights("ClusterRole") == needed(everywhere=True)
+    assert rights("nodes", "ClusterRole") == needed(everywhere=True)
 
 
 def test_rights_in_its_namespace_are_those_that_doctor_asks_for():
-    assert rights("Role") == needed(everywhere=False)
+    assert rights("nodes", "Role") == needed(everywhere=False)
     namespaces = {
         namespace
         for permission in REQUIREMENTS["nodes"].permissions
@@ -103,24 +83,20 @@ def test_rights_of_a_provider_are_those_that_doctor_asks_for(provider: str):
     role = documents(f"nodes-{provider}/permissions.yaml")[0]
     granted = {single.text for rule in role["rules"] for single in Rule.from_json(rule).split_permissions()}
     policy = read_options({"cloud-provider": provider, "node-autoprovisioning": True})
-    asked = {
-        single.text
-        for permission in find_provider_permissions(policy)
-        for single in Rule.from_json(permission.build_rule()).split_permissions()
-    }
+    needed_by_provider = rights_of(find_provider_permissions(policy))
     # Templates of the infrastructure: which of them are read follows from the objects.
-    assert {text for text in granted if "infrastructure" not in text} == asked
+    assert {text for text in granted if "infrastructure" not in text} == needed_by_provider
 
 
 @pytest.mark.parametrize("overlay", ["nodes-simulated", "nodes-externalgrpc", "nodes-clusterapi"])
-def test_flags_of_the_deployment_are_known_and_have_an_effect(container: dict[str, Any], overlay: str):
+def test_flags_of_the_deployment_are_known_and_have_an_effect(overlay: str):
     (kustomization,) = documents(f"{overlay}/kustomization.yaml")
     added = [
         patch["value"] for patch in yaml.safe_load(kustomization["patches"][0]["patch"]) if "/args/" in patch["path"]
     ]
     words = [
         argument
-        for argument in [*container["args"], *added]
+        for argument in [*container("nodes")["args"], *added]
         if argument.startswith("--") and not argument.startswith("--data")
     ]
     given = dict(read_flags(words))
@@ -128,20 +104,12 @@ def test_flags_of_the_deployment_are_known_and_have_an_effect(container: dict[st
     assert find_flags_without_effect(given) == ()
 
 
-def test_probes_and_metrics_use_the_address_that_is_listened_on(container: dict[str, Any]):
-    (port,) = container["ports"]
+def test_probes_and_metrics_use_the_address_that_is_listened_on():
+    found = container("nodes")
+    (port,) = found["ports"]
     assert read_options({}).operation.address == f":{port['containerPort']}"
     for probe in ("livenessProbe", "readinessProbe"):
-        assert container[probe]["httpGet"] == {"path": "/health-check", "port": port["name"]}
-
-
-def test_pods_keep_to_the_restricted_profile(container: dict[str, Any]):
-    (deployment,) = documents("nodes/deployment.yaml")
-    pod = deployment["spec"]["template"]["spec"]["securityContext"]
-    assert (pod["runAsNonRoot"], pod["seccompProfile"]) == (True, {"type": "RuntimeDefault"})
-    own = container["securityContext"]
-    assert own["capabilities"] == {"drop": ["ALL"]}
-    assert (own["allowPrivilegeEscalation"], own["readOnlyRootFilesystem"]) == (False, True)
+        assert found[probe]["httpGet"] == {"path": "/health-check", "port": port["name"]}
 
 
 def test_the_page_of_flags_lists_the_flags_as_they_are():

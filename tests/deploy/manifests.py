@@ -1,0 +1,44 @@
+"""The manifests in `deploy/`, and the permissions that they grant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from plimsoll.local.apiserver.authorization.rules import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.kube.diagnosis.permissions import Permission
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def documents(file: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((DEPLOY / file).read_text()))
+
+
+def container(subsystem: str) -> dict[str, Any]:
+    """The container of the deployment."""
+    (deployment,) = documents(f"{subsystem}/deployment.yaml")
+    (found,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def rights(subsystem: str, kind: str) -> set[str]:
+    """What a role of this kind grants, permission by permission."""
+    (role,) = [document for document in documents(f"{subsystem}/permissions.yaml") if document["kind"] == kind]
+    return {single.text for rule in role["rules"] for single in Rule.from_json(rule).split_permissions()}
+
+
+def rights_of(permissions: Iterable[Permission]) -> set[str]:
+    """The same for permissions that a controller needs."""
+    return {
+        single.text
+        for permission in permissions
+        for single in Rule.from_json(permission.build_rule()).split_permissions()
+    }
