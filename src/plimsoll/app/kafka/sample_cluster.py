@@ -49,7 +49,7 @@ _MOST_REPLICAS: Final = 3
 _TOPICS: Final = {"orders": 12, "payments": 6}
 """Partitions by topic."""
 _RECORD_BYTES: Final = 100_000
-_RECORDS_PER_PARTITION: Final = 15
+_RECORDS_PER_PARTITION: Final = 10
 _FLUSH_S: Final = 60.0
 
 

@@ -116,7 +116,7 @@ class KafkaProcesses:
         self._is_closed = False
 
     def list_services(self) -> list[Service]:
-        return [Service(name=NAME, run=self.run)]
+        return [Service(name=NAME, run=self.run), Service(name=f"{NAME}: readiness", run=self.run_probes)]
 
     # ---- the runtime of the kubelet
 
@@ -205,11 +205,18 @@ class KafkaProcesses:
         try:
             while True:
                 self._look()
-                await self._probe_all()
                 await self._clock.sleep(_LOOK_S)
         finally:
             self._is_closed = True
             await self._stop_all()
+
+    async def run_probes(self) -> None:
+        """Ask for the readiness of all nodes until cancelled."""
+        try:
+            while True:
+                await self._probe_all()
+                await self._clock.sleep(_LOOK_S)
+        finally:
             await self._probe.close()
 
     async def _start(self, node: _Node) -> None:
@@ -274,11 +281,12 @@ class KafkaProcesses:
         kafka = self._topology.find_kafka(key)
         if kafka is None:
             return
-        brokers = [node for node in nodes if node.is_broker]
-        unfenced = await self._probe.list_unfenced(kafka) if brokers else frozenset()
+        listening = {node.node_id for node in nodes if await self._is_listening(kafka, node)}
+        # A client waits long for brokers that do not listen yet.
+        has_brokers = any(node.is_broker and node.node_id in listening for node in nodes)
+        unfenced = await self._probe.list_unfenced(kafka) if has_brokers else frozenset()
         for node in nodes:
-            is_ready = node.node_id in unfenced if node.is_broker else await self._is_listening(kafka, node)
-            self._set_ready(node, is_ready=is_ready)
+            self._set_ready(node, is_ready=node.node_id in (unfenced if node.is_broker else listening))
 
     def _set_ready(self, node: _Node, *, is_ready: bool) -> None:
         node.failures = 0 if is_ready else node.failures + 1
@@ -290,7 +298,8 @@ class KafkaProcesses:
     async def _is_listening(self, kafka: Kafka, node: _Node) -> bool:
         cluster = self._preparation.open_cluster(kafka)
         first = {controller.node_id: controller.port for controller in cluster.controllers}
-        port = first.get(node.node_id) or cluster.get_port(node.key.name, CONTROL_PLANE)
+        port = cluster.get_port(node.key.name, REPLICATION if node.is_broker else CONTROL_PLANE)
+        port = port or first.get(node.node_id)
         if port is None:
             return False
         try:
