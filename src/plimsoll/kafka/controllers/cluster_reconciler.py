@@ -30,11 +30,7 @@ from plimsoll.kafka.planning.scaling.scale_down_check import find_blocked, keep_
 from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
 from plimsoll.kafka.wire.auto_rebalance_config import read_auto_rebalance_configuration
 from plimsoll.kafka.wire.kafka_status import build_conditions, explain_creation, read_warnings
-from plimsoll.kafka.wire.names import (
-    PAUSE_ANNOTATION,
-    SKIP_SCALE_DOWN_CHECK_ANNOTATION,
-    build_auto_rebalance_name,
-)
+from plimsoll.kafka.wire.names import PAUSE_ANNOTATION, SKIP_SCALE_DOWN_CHECK_ANNOTATION, build_auto_rebalance_name
 from plimsoll.kafka.wire.node_pools import explain_no_nodes
 from plimsoll.kafka.wire.status_views import build_status_views, read_status_views
 from plimsoll.operator.pause import ActionGuard, read_pause_annotation
@@ -167,9 +163,9 @@ class _Reconcile:
             return self._conclude(step, decision)
         await self._look_at_brokers(decision)
         self._check_scale_down(decision)
-        changes = list_pod_set_changes(self._observed, decision.assignment, decision.blocked)
+        before = self._observed
         if pause is not None:
-            self._pod_set_changes = changes
+            self._pod_set_changes = list_pod_set_changes(before, decision.assignment, decision.blocked)
             return self._conclude(decide_step(await self._build_observation(decision)), decision, pause=pause)
         await self._store_added(decision)
         await self._configure_engine(decision)
@@ -178,7 +174,7 @@ class _Reconcile:
         await self._scale_down(decision)
         await self._write_pool_statuses(decision)
         await self._write_pod_sets(decision)
-        self._pod_set_changes = changes
+        self._pod_set_changes = list_pod_set_changes(before, decision.assignment, decision.blocked)
         await self._release_pools(decision)
         await self._change_cordons(decision)
         step = await self._rebalance(decision)

@@ -116,7 +116,7 @@ class CompanionReconciler:
         try:
             problems = await self._dependencies.brokers.configure(kafka, tuple(observed.pools.values()))
         except (KafkaUnavailable, KafkaRefused) as error:
-            log.info("engine.unavailable", kafka=kafka.metadata.name, problem=str(error))
+            log.warning("engine.unavailable", kafka=kafka.metadata.name, problem=str(error))
             return
         for problem in problems:
             log.warning("engine.misconfigured", kafka=kafka.metadata.name, problem=str(problem))

@@ -250,7 +250,9 @@ def test_brokers_that_got_replicas_while_other_pods_went_stay(monkeypatch: pytes
                 bench.brokers.create_topic("late", [[12, 11]], size_bytes=1_000_000)
 
         monkeypatch.setattr(ClusterActuator, "wait_until_gone", wait_and_create)
-        bench.step()
+        result = bench.step()
+        assert result is not None
+        assert [str(change.target) for change in result.pod_set_changes] == ["strimzipodset/kafka/c-p"]
         assert bench.live == ["c-p-0", "c-p-1", "c-q-10", "c-q-11", "c-q-12"]
         assert (bench.pool_ids("p"), bench.pool_ids("q")) == ([0, 1], [10, 11, 12])
         bench.step()
