@@ -62,7 +62,7 @@ KAFKA_FIELDS: Final = {
 }
 """Fields that structs hold as plain JSON, and `kafka.wire` reads."""
 
-INTEGERS: Final = (2**63 - 1, -(2**63), 2**31 - 1, 2**31, -1, 0, 1, 300_000_000_000)
+INTEGERS: Final = (2**63 - 1, -(2**63), 2**31 - 1, 2**31, -1, 0, 1, 300_000_000_000, 10**20 - 1)
 NUMBERS: Final = (*INTEGERS, 1e308, -1e308, 5e-324, 0.5, "NaN", "Infinity")
 QUANTITIES: Final = (
     *("1e308", "1e63", "-1", "0", "1n", "9223372036854775807", "9223372036854775807Ei", "1E", "-9223372036854775808"),

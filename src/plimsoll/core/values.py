@@ -7,9 +7,12 @@ for data that came from JSON: it has no cycles.
 
 from __future__ import annotations
 
-from typing import Any, dataclass_transform
+from typing import Annotated, Any, dataclass_transform
 
 import msgspec
+
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""A whole number of an API. Python's own are unbounded, so decoding would let any number of digits through."""
 
 # Names whose JSON spelling is not plain camel case. msgspec's own rename="camel" writes podIp where Kubernetes writes
 # podIP, and a field under a wrong name is lost without a word.

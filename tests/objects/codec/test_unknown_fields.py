@@ -10,6 +10,7 @@ import pytest
 from plimsoll.objects.api.coordination import Lease
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.workloads import Deployment
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.codec.decoding import decode_list, decode_object
 
@@ -108,6 +109,38 @@ def test_a_number_that_is_no_whole_number_of_64_bits_is_unknown():
     assert pod.spec.termination_grace_period_seconds is None
     [unknown] = pod.metadata.unknown_fields
     assert unknown.startswith("spec.terminationGracePeriodSeconds: ")
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**20 - 1, -(10**20), 10**200])
+def test_a_whole_number_beyond_64_bits_is_unknown_and_named(number: int):
+    """Python has no bounds, so nothing but the type of the field keeps such a number out."""
+    pod = decode(
+        Pod,
+        {
+            "metadata": {"name": "p", "generation": number, "annotations": {"odd": number}},
+            "spec": {
+                "nodeName": "n",
+                "containers": [{"name": "c", "ports": [{"hostPort": number}]}],
+                "terminationGracePeriodSeconds": number,
+            },
+        },
+    )
+    assert isinstance(pod, Pod)
+    assert (pod.spec.node_name, pod.metadata.generation, pod.spec.containers[0].ports[0].host_port) == ("n", 0, 0)
+    short = str(number)[:40]
+    assert sorted(pod.metadata.unknown_fields) == [
+        f"metadata.annotations[odd]: {short} is out of range",
+        f"metadata.generation: {short} is out of range",
+        f"spec.containers[0].ports[0].hostPort: {short} is out of range",
+        f"spec.terminationGracePeriodSeconds: {short} is out of range",
+    ]
+    many = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": number}}
+    few = {**many, "metadata": {"name": "e"}, "spec": {"replicas": 1}}
+    listed = decode_list(Deployment, msgspec.json.encode({"kind": "DeploymentList", "items": [many, few]}))
+    [bad] = listed.bad
+    limit = f"the most is {2**63 - 1}" if number > 0 else f"the least is {-(2**63)}"
+    assert (bad.name, bad.problem) == ("d", f"spec.replicas: out of range; {limit}")
+    assert [found.metadata.name for found in listed.items] == ["e"]
 
 
 @pytest.mark.parametrize(

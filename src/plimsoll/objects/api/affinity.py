@@ -5,7 +5,7 @@ Pods, persistent volumes and pod templates contain them; `plimsoll.scheduling` e
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.meta import LabelSelector
 
 
@@ -29,7 +29,7 @@ class NodeSelector(Wire):
 
 
 class PreferredSchedulingTerm(Wire):
-    weight: int = 0
+    weight: Int64 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -48,7 +48,7 @@ class PodAffinityTerm(Wire):
 
 
 class WeightedPodAffinityTerm(Wire):
-    weight: int = 0
+    weight: Int64 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -75,15 +75,15 @@ class Toleration(Wire):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class TopologySpreadConstraint(Wire):
-    max_skew: int = 0
+    max_skew: Int64 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int64 | None = None
     node_affinity_policy: str = ""
     node_taints_policy: str = ""
     match_label_keys: tuple[str, ...] = ()

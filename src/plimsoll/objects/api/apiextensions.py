@@ -4,7 +4,7 @@
 
 from msgspec import field
 
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.meta import Json, Time, WireObject
 
 
@@ -41,7 +41,7 @@ class CustomResourceColumnDefinition(Wire):
     type: str = ""
     format: str = ""
     description: str = ""
-    priority: int = 0
+    priority: Int64 = 0
     json_path: str = ""
 
 

@@ -9,7 +9,7 @@ struct has the fields of both.
 
 from typing import ClassVar, Final
 
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.meta import ObjectReference, WireObject
 from plimsoll.objects.api.nodes import Taint
 from plimsoll.objects.api.resource import Resource
@@ -46,7 +46,7 @@ class ScalableSpec(Wire):
     """The common fields of MachineDeployments, MachineSets and MachinePools, and the instances of a pool."""
 
     cluster_name: str = ""
-    replicas: int | None = None
+    replicas: Int64 | None = None
     template: MachineTemplate = MachineTemplate()
     provider_id_list: tuple[str, ...] = ()
 

@@ -2,16 +2,16 @@
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.meta import MicroTime, WireObject
 
 
 class LeaseSpec(Wire):
     holder_identity: str = ""
-    lease_duration_seconds: int | None = None
+    lease_duration_seconds: Int64 | None = None
     acquire_time: MicroTime | None = None
     renew_time: MicroTime | None = None
-    lease_transitions: int | None = None
+    lease_transitions: Int64 | None = None
 
 
 class Lease(WireObject):

@@ -7,7 +7,7 @@ The server stores one object and serves both; the field names differ (`involvedO
 
 from typing import ClassVar
 
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.meta import MicroTime, ObjectReference, Time, WireObject
 
 
@@ -17,7 +17,7 @@ class EventSource(Wire):
 
 
 class EventSeries(Wire):
-    count: int = 0
+    count: Int64 = 0
     last_observed_time: MicroTime | None = None
 
 
@@ -27,7 +27,7 @@ class Event(WireObject):
     reason: str = ""
     message: str = ""
     action: str = ""
-    count: int = 0
+    count: Int64 = 0
     first_timestamp: Time | None = None
     last_timestamp: Time | None = None
     event_time: MicroTime | None = None
@@ -53,7 +53,7 @@ class EventsV1Event(WireObject):
     related: ObjectReference | None = None
     reporting_controller: str = ""
     reporting_instance: str = ""
-    deprecated_count: int = 0
+    deprecated_count: Int64 = 0
     deprecated_first_timestamp: Time | None = None
     deprecated_last_timestamp: Time | None = None
     deprecated_source: EventSource = EventSource()

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.meta import Condition, Json, LabelSelector, Time, WireObject
 from plimsoll.objects.api.resource import Resource
 
@@ -30,7 +30,7 @@ class KafkaClusterSpec(Wire):
     """`replicas` and `storage` are fields of v1beta2, for clusters without node pools."""
 
     version: str = ""
-    replicas: int | None = None
+    replicas: Int64 | None = None
     storage: Json = None
     resources: Json = None
     config: Json = None
@@ -53,17 +53,17 @@ class AutoRebalanceStatus(Wire):
     """The design's view, `status.cruiseControl.autoRebalance`, with the hints that recovery needs."""
 
     state: str = ""
-    add_brokers: tuple[int, ...] = msgspec.field(name="add-brokers", default=())
-    remove_brokers: tuple[int, ...] = msgspec.field(name="remove-brokers", default=())
+    add_brokers: tuple[Int64, ...] = msgspec.field(name="add-brokers", default=())
+    remove_brokers: tuple[Int64, ...] = msgspec.field(name="remove-brokers", default=())
     running: str = ""
     """The mode of the KafkaRebalance that runs; empty: none."""
     rebalance_uid: str = msgspec.field(name="rebalanceUid", default="")
-    leaving_brokers: tuple[int, ...] = ()
-    requested_brokers: tuple[int, ...] = ()
+    leaving_brokers: tuple[Int64, ...] = ()
+    requested_brokers: tuple[Int64, ...] = ()
     stopping: bool = False
     moved: bool = False
-    attempts: int = 0
-    remaining_replicas: int | None = None
+    attempts: Int64 = 0
+    remaining_replicas: Int64 | None = None
     next_retry_time: Time | None = None
     last_transition_time: Time | None = None
 
@@ -74,7 +74,7 @@ class CruiseControlStatus(Wire):
 
 class AutoRebalanceMode(Wire):
     mode: str = ""
-    brokers: tuple[int, ...] = ()
+    brokers: tuple[Int64, ...] = ()
 
 
 class AutoRebalanceSummary(Wire):
@@ -91,11 +91,11 @@ class UsedNodePool(Wire):
 
 class KafkaStatus(Wire):
     conditions: tuple[Condition, ...] = ()
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
     cluster_id: str = msgspec.field(name="clusterId", default="")
     cluster_security: Json = None
     kafka_node_pools: tuple[UsedNodePool, ...] = ()
-    registered_node_ids: tuple[int, ...] = ()
+    registered_node_ids: tuple[Int64, ...] = ()
     """Nodes that are registered in Kafka's metadata; those that left stay here until they are unregistered."""
     cruise_control: CruiseControlStatus | None = None
     auto_rebalance: AutoRebalanceSummary | None = None
@@ -110,7 +110,7 @@ class Kafka(WireObject):
 
 
 class KafkaNodePoolSpec(Wire):
-    replicas: int = 0
+    replicas: Int64 = 0
     roles: tuple[str, ...] = ()
     storage: Json = None
     resources: Json = None
@@ -118,13 +118,13 @@ class KafkaNodePoolSpec(Wire):
 
 
 class KafkaNodePoolStatus(Wire):
-    node_ids: tuple[int, ...] = msgspec.field(name="nodeIds", default=())
+    node_ids: tuple[Int64, ...] = msgspec.field(name="nodeIds", default=())
     roles: tuple[str, ...] = ()
-    replicas: int = 0
+    replicas: Int64 = 0
     cluster_id: str = msgspec.field(name="clusterId", default="")
     label_selector: str = ""
     conditions: tuple[Condition, ...] = ()
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
 
 
 class KafkaNodePool(WireObject):
@@ -141,7 +141,7 @@ class RebalanceProgress(Wire):
 
 class KafkaRebalanceStatus(Wire):
     conditions: tuple[Condition, ...] = ()
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
     session_id: str = msgspec.field(name="sessionId", default="")
     progress: RebalanceProgress | None = None
     optimization_result: Json = None
@@ -168,10 +168,10 @@ class StrimziPodSetSpec(Wire):
 
 class StrimziPodSetStatus(Wire):
     conditions: tuple[Condition, ...] = ()
-    observed_generation: int = 0
-    pods: int = 0
-    ready_pods: int = 0
-    current_pods: int = 0
+    observed_generation: Int64 = 0
+    pods: Int64 = 0
+    ready_pods: Int64 = 0
+    current_pods: Int64 = 0
 
 
 class StrimziPodSet(WireObject):

@@ -24,12 +24,12 @@ import msgspec
 from msgspec import Meta
 
 from plimsoll.core.durations import to_utc
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 
 # A quantity on the wire: mostly a string, but files have `cpu: 1` and `cpu: 0.5`.
 Quantity = str | int | float
 ResourceList = dict[str, Quantity]
-IntOrString = int | str
+IntOrString = Int64 | str
 # Always aware: a time without a zone could not be compared with a clock, and Kubernetes refuses it too.
 Time = Annotated[datetime, Meta(tz=True)]
 # JSON of unknown shape: OpenAPI schemas, defaults inside them. Null is a value of its own in there.
@@ -88,10 +88,10 @@ class ObjectMeta(Wire):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     creation_timestamp: Time | None = None
     deletion_timestamp: Time | None = None
-    deletion_grace_period_seconds: int | None = None
+    deletion_grace_period_seconds: Int64 | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
@@ -118,7 +118,7 @@ class WireObject(Wire):
 class ListMeta(Wire):
     resource_version: str = ""
     continue_: str = ""
-    remaining_item_count: int | None = None
+    remaining_item_count: Int64 | None = None
 
 
 class LabelSelectorRequirement(Wire):
@@ -139,7 +139,7 @@ class Condition(Wire):
 
     type: str = ""
     status: str = ""
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
     last_transition_time: Time | None = None
     reason: str = ""
     message: str = ""

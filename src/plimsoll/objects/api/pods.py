@@ -6,7 +6,7 @@ nothing here. Kinds that are copied from (PodTemplate) keep their raw bytes besi
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.affinity import Affinity, Toleration, TopologySpreadConstraint
 from plimsoll.objects.api.meta import ObjectMeta, ResourceList, Time, WireObject
 from plimsoll.objects.api.storage import Volume
@@ -27,8 +27,8 @@ class ContainerPort(Wire):
     """`protocol` empty means TCP, `host_ip` empty means every address."""
 
     name: str = ""
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int64 = 0
+    host_port: Int64 = 0
     host_ip: str = ""
     protocol: str = ""
 
@@ -79,7 +79,7 @@ class PodSpec(Wire):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     readiness_gates: tuple[PodReadinessGate, ...] = ()
     scheduler_name: str = ""
-    priority: int | None = None
+    priority: Int64 | None = None
     priority_class_name: str = ""
     preemption_policy: str = ""
     runtime_class_name: str = ""
@@ -89,8 +89,8 @@ class PodSpec(Wire):
     hostname: str = ""
     subdomain: str = ""
     restart_policy: str = ""
-    active_deadline_seconds: int | None = None
-    termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: Int64 | None = None
+    termination_grace_period_seconds: Int64 | None = None
 
 
 class PodCondition(Wire):
@@ -99,7 +99,7 @@ class PodCondition(Wire):
     last_transition_time: Time | None = None
     reason: str = ""
     message: str = ""
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
 
 
 class ContainerStateWaiting(Wire):
@@ -112,7 +112,7 @@ class ContainerStateRunning(Wire):
 
 
 class ContainerStateTerminated(Wire):
-    exit_code: int = 0
+    exit_code: Int64 = 0
     reason: str = ""
     message: str = ""
     started_at: Time | None = None
@@ -131,7 +131,7 @@ class ContainerStatus(Wire):
     name: str = ""
     ready: bool = False
     started: bool | None = None
-    restart_count: int = 0
+    restart_count: Int64 = 0
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
     allocated_resources: ResourceList = {}
@@ -159,7 +159,7 @@ class PodStatus(Wire):
     container_statuses: tuple[ContainerStatus, ...] = ()
     qos_class: str = ""
     resize: str = ""
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
 
 
 class Pod(WireObject):

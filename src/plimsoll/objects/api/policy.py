@@ -2,7 +2,7 @@
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.meta import Condition, IntOrString, LabelSelector, ResourceList, Time, WireObject
 
 
@@ -18,11 +18,11 @@ class PodDisruptionBudgetSpec(Wire):
 class PodDisruptionBudgetStatus(Wire):
     """`disrupted_pods`: evictions that were granted and not observed yet, by pod name."""
 
-    observed_generation: int = 0
-    disruptions_allowed: int = 0
-    current_healthy: int = 0
-    desired_healthy: int = 0
-    expected_pods: int = 0
+    observed_generation: Int64 = 0
+    disruptions_allowed: Int64 = 0
+    current_healthy: Int64 = 0
+    desired_healthy: Int64 = 0
+    expected_pods: Int64 = 0
     disrupted_pods: dict[str, Time] = {}
     conditions: tuple[Condition, ...] = ()
 
@@ -33,7 +33,7 @@ class PodDisruptionBudget(WireObject):
 
 
 class PriorityClass(WireObject):
-    value: int = 0
+    value: Int64 = 0
     global_default: bool = False
     preemption_policy: str = ""
     description: str = ""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.meta import Condition, WireObject
 from plimsoll.objects.api.resource import Resource
 
@@ -38,7 +38,7 @@ class PodTemplateReference(Wire):
 
 
 class PodSet(Wire):
-    count: int = 0
+    count: Int64 = 0
     pod_template_ref: PodTemplateReference = PodTemplateReference()
 
 

@@ -2,16 +2,16 @@
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.meta import Condition, IntOrString, ObjectReference, WireObject
 
 
 class ServicePort(Wire):
     name: str = ""
     protocol: str = ""
-    port: int = 0
+    port: Int64 = 0
     target_port: IntOrString | None = None
-    node_port: int = 0
+    node_port: Int64 = 0
     app_protocol: str = ""
 
 
@@ -70,7 +70,7 @@ class Endpoint(Wire):
 class EndpointPort(Wire):
     name: str = ""
     protocol: str = ""
-    port: int | None = None
+    port: Int64 | None = None
     app_protocol: str = ""
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from plimsoll.core.formatting import NO_LIMIT
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.meta import ResourceList, Time, WireObject
 from plimsoll.objects.api.nodes import Taint
 from plimsoll.objects.api.resource import Resource
@@ -44,8 +44,8 @@ class MachineType(Wire):
     name: str = ""
     cpu: str | int | float = "0"
     memory: str | int | float = "0"
-    pods: int = 110
-    gpu: dict[str, int] = {}
+    pods: Int64 = 110
+    gpu: dict[str, Int64] = {}
     """By resource name: `nvidia.com/gpu: 4`."""
     allocatable: ResourceList = {}
     """The allocatable resources, where they are less than the capacity."""
@@ -80,7 +80,7 @@ class Stock(Wire):
     name: str = ""
     machine_type: str = ""
     zone: str = ""
-    machines: int = 0
+    machines: Int64 = 0
     until: Time | None = None
 
 
@@ -91,7 +91,7 @@ class BootRule(Wire):
     machine_type: str = ""
     group: str = ""
     zone: str = ""
-    every: int = 1
+    every: Int64 = 1
     """Every n-th machine of a group, by the number in its name: 1 matches all, 2 those with even numbers."""
     seconds: float | None = None
     never: bool = False
@@ -120,7 +120,7 @@ class CallFault(Wire):
     group: str = ""
     message: str = ""
     seconds: float = 0.0
-    times: int | None = None
+    times: Int64 | None = None
     until: Time | None = None
 
 
@@ -149,7 +149,7 @@ class StruckFault(Wire):
     """The number of calls that a fault has affected."""
 
     name: str = ""
-    times: int = 0
+    times: Int64 = 0
 
 
 class Bill(Wire):
@@ -161,7 +161,7 @@ class Bill(Wire):
 
 
 class CloudStatus(Wire):
-    machines: int = 0
+    machines: Int64 = 0
     spent: tuple[Spending, ...] = ()
     settled: tuple[str, ...] = ()
     """Uids of existing machines whose cost is in `spent` already, so that it is not counted twice."""
@@ -190,9 +190,9 @@ class NodeTemplate(Wire):
 
 
 class NodeGroupSpec(Wire):
-    min: int = 0
-    max: int = NO_LIMIT
-    target: int = 0
+    min: Int64 = 0
+    max: Int64 = NO_LIMIT
+    target: Int64 = 0
     machine_type: str = ""
     template: NodeTemplate = NodeTemplate()
     price: float | None = None
@@ -208,13 +208,13 @@ class NodeGroupSpec(Wire):
 
 
 class NodeGroupStatus(Wire):
-    observed_generation: int = 0
-    machines: int = 0
-    creating: int = 0
-    running: int = 0
-    deleting: int = 0
-    failed: int = 0
-    next_number: int = 0
+    observed_generation: Int64 = 0
+    machines: Int64 = 0
+    creating: Int64 = 0
+    running: Int64 = 0
+    deleting: Int64 = 0
+    failed: Int64 = 0
+    next_number: Int64 = 0
     """The number of the next machine: names are never reused."""
     message: str = ""
 

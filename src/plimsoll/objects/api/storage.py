@@ -9,7 +9,7 @@ anywhere, so such a volume is only a name.
 
 from typing import Final
 
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.affinity import NodeSelector
 from plimsoll.objects.api.meta import (
     LabelSelector,
@@ -97,13 +97,13 @@ class CSIVolumeSource(Wire):
 
 class AWSElasticBlockStoreVolumeSource(Wire):
     volume_id: str = ""
-    partition: int = 0
+    partition: Int64 = 0
     read_only: bool = False
 
 
 class GCEPersistentDiskVolumeSource(Wire):
     pd_name: str = ""
-    partition: int = 0
+    partition: Int64 = 0
     read_only: bool = False
 
 
@@ -125,7 +125,7 @@ class VsphereVirtualDiskVolumeSource(Wire):
 class ISCSIVolumeSource(Wire):
     target_portal: str = ""
     iqn: str = ""
-    lun: int = 0
+    lun: Int64 = 0
     read_only: bool = False
 
 
@@ -231,7 +231,7 @@ class StorageClass(WireObject):
 class VolumeNodeResources(Wire):
     """`count` absent means that the driver sets no limit; 0 means that nothing can be attached."""
 
-    count: int | None = None
+    count: Int64 | None = None
 
 
 class CSINodeDriver(Wire):

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.meta import Condition, Json, Quantity, ResourceList, Time, WireObject
 from plimsoll.objects.api.resource import Resource
 
@@ -33,7 +33,7 @@ class AutoResource(Wire):
     cpu: Quantity | None = None
     memory: Quantity | None = None
     storage: Quantity | None = None
-    count: int | None = None
+    count: Int64 | None = None
 
 
 class AutoRule(Wire):
@@ -51,21 +51,21 @@ class SecretReference(Wire):
 
 class ExternalEndpoint(Wire):
     host: str = ""
-    port: int = 0
+    port: Int64 = 0
     path: str = ""
     tls_secret: SecretReference | None = None
 
 
 class ExternalConfig(Wire):
     endpoint: ExternalEndpoint = ExternalEndpoint()
-    max_replicas: int | None = None
+    max_replicas: Int64 | None = None
 
 
 class ComponentAutoScaler(Wire):
     rules: dict[str, AutoRule] = {}
     resources: dict[str, AutoResource] = {}
-    scale_in_interval_seconds: int | None = None
-    scale_out_interval_seconds: int | None = None
+    scale_in_interval_seconds: Int64 | None = None
+    scale_out_interval_seconds: Int64 | None = None
     external: ExternalConfig | None = None
 
 
@@ -81,14 +81,14 @@ class GroupScalingStatus(Wire):
     """The state of one group; its cooldown starts at `last_auto_scaling_timestamp`."""
 
     last_auto_scaling_timestamp: Time | None = None
-    replicas: int | None = None
-    desired_replicas: int | None = None
+    replicas: Int64 | None = None
+    desired_replicas: Int64 | None = None
     last_direction: str = ""
     reason: str = ""
-    omitted_count: int = 0
+    omitted_count: Int64 = 0
     """The number of consecutive accepted answers without the group."""
     wanted_direction: str = ""
-    wanted_count: int = 0
+    wanted_count: Int64 = 0
     """The number of consecutive passes that wanted this direction; present only if more than one is needed."""
     last_reversal_timestamp: Time | None = None
     """When the removal of a store was last cancelled: the store is not removed again at once."""
@@ -98,7 +98,7 @@ class GroupScalingStatus(Wire):
 
 class TidbClusterAutoScalerStatus(Wire):
     conditions: tuple[Condition, ...] = ()
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
     tikv: dict[str, GroupScalingStatus] = {}
     tidb: dict[str, GroupScalingStatus] = {}
 
@@ -118,7 +118,7 @@ class TlsCluster(Wire):
 class TidbComponent(Wire):
     """A component of a cluster. `config` is absent, TOML text or a map."""
 
-    replicas: int = 0
+    replicas: Int64 = 0
     requests: ResourceList = {}
     limits: ResourceList = {}
     config: Json = None
@@ -142,15 +142,15 @@ class TidbClusterSpec(Wire):
 
 
 class StatefulSetSummary(Wire):
-    replicas: int = 0
-    ready_replicas: int = 0
+    replicas: Int64 = 0
+    ready_replicas: Int64 = 0
 
 
 class TikvStore(Wire):
     id: str = ""
     pod_name: str = ""
     ip: str = ""
-    leader_count: int = 0
+    leader_count: Int64 = 0
     state: str = ""
     last_heartbeat_time: Time | None = None
 

@@ -6,7 +6,7 @@ selector may be absent (None) although the API requires it: a missing selector m
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
-from plimsoll.core.values import Wire
+from plimsoll.core.values import Int64, Wire
 from plimsoll.objects.api.meta import IntOrString, Json, LabelSelector, Time, WireObject
 from plimsoll.objects.api.pods import PodTemplateSpec
 from plimsoll.objects.api.storage import PersistentVolumeClaim
@@ -32,25 +32,25 @@ class DeploymentStrategy(Wire):
 
 
 class DeploymentSpec(Wire):
-    replicas: int | None = None
+    replicas: Int64 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
     strategy: DeploymentStrategy = DeploymentStrategy()
-    min_ready_seconds: int = 0
-    progress_deadline_seconds: int | None = None
-    revision_history_limit: int | None = None
+    min_ready_seconds: Int64 = 0
+    progress_deadline_seconds: Int64 | None = None
+    revision_history_limit: Int64 | None = None
     paused: bool = False
 
 
 class DeploymentStatus(Wire):
-    observed_generation: int = 0
-    replicas: int = 0
-    updated_replicas: int = 0
-    ready_replicas: int = 0
-    available_replicas: int = 0
-    unavailable_replicas: int = 0
-    terminating_replicas: int | None = None
-    collision_count: int | None = None
+    observed_generation: Int64 = 0
+    replicas: Int64 = 0
+    updated_replicas: Int64 = 0
+    ready_replicas: Int64 = 0
+    available_replicas: Int64 = 0
+    unavailable_replicas: Int64 = 0
+    terminating_replicas: Int64 | None = None
+    collision_count: Int64 | None = None
     conditions: tuple[DeploymentCondition, ...] = ()
 
 
@@ -68,19 +68,19 @@ class ReplicaSetCondition(Wire):
 
 
 class ReplicaSetSpec(Wire):
-    replicas: int | None = None
+    replicas: Int64 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
-    min_ready_seconds: int = 0
+    min_ready_seconds: Int64 = 0
 
 
 class ReplicaSetStatus(Wire):
-    observed_generation: int = 0
-    replicas: int = 0
-    fully_labeled_replicas: int = 0
-    ready_replicas: int = 0
-    available_replicas: int = 0
-    terminating_replicas: int | None = None
+    observed_generation: Int64 = 0
+    replicas: Int64 = 0
+    fully_labeled_replicas: Int64 = 0
+    ready_replicas: Int64 = 0
+    available_replicas: Int64 = 0
+    terminating_replicas: Int64 | None = None
     conditions: tuple[ReplicaSetCondition, ...] = ()
 
 
@@ -92,17 +92,17 @@ class ReplicaSet(WireObject):
 class ReplicationControllerSpec(Wire):
     """Older than label selectors: its selector is a plain map of labels."""
 
-    replicas: int | None = None
+    replicas: Int64 | None = None
     selector: dict[str, str] = {}
     template: PodTemplateSpec | None = None
-    min_ready_seconds: int = 0
+    min_ready_seconds: Int64 = 0
 
 
 class ReplicationControllerStatus(Wire):
-    observed_generation: int = 0
-    replicas: int = 0
-    ready_replicas: int = 0
-    available_replicas: int = 0
+    observed_generation: Int64 = 0
+    replicas: Int64 = 0
+    ready_replicas: Int64 = 0
+    available_replicas: Int64 = 0
 
 
 class ReplicationController(WireObject):
@@ -111,7 +111,7 @@ class ReplicationController(WireObject):
 
 
 class StatefulSetOrdinals(Wire):
-    start: int = 0
+    start: Int64 = 0
 
 
 class StatefulSetPersistentVolumeClaimRetentionPolicy(Wire):
@@ -120,7 +120,7 @@ class StatefulSetPersistentVolumeClaimRetentionPolicy(Wire):
 
 
 class RollingUpdateStatefulSetStrategy(Wire):
-    partition: int = 0
+    partition: Int64 = 0
     max_unavailable: IntOrString | None = None
 
 
@@ -138,7 +138,7 @@ class StatefulSetCondition(Wire):
 
 
 class StatefulSetSpec(Wire):
-    replicas: int | None = None
+    replicas: Int64 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
     service_name: str = ""
@@ -147,20 +147,20 @@ class StatefulSetSpec(Wire):
     ordinals: StatefulSetOrdinals | None = None
     volume_claim_templates: tuple[PersistentVolumeClaim, ...] = ()
     persistent_volume_claim_retention_policy: StatefulSetPersistentVolumeClaimRetentionPolicy | None = None
-    min_ready_seconds: int = 0
-    revision_history_limit: int | None = None
+    min_ready_seconds: Int64 = 0
+    revision_history_limit: Int64 | None = None
 
 
 class StatefulSetStatus(Wire):
-    observed_generation: int = 0
-    replicas: int = 0
-    ready_replicas: int = 0
-    current_replicas: int = 0
-    updated_replicas: int = 0
-    available_replicas: int = 0
+    observed_generation: Int64 = 0
+    replicas: Int64 = 0
+    ready_replicas: Int64 = 0
+    current_replicas: Int64 = 0
+    updated_replicas: Int64 = 0
+    available_replicas: Int64 = 0
     current_revision: str = ""
     update_revision: str = ""
-    collision_count: int | None = None
+    collision_count: Int64 | None = None
     conditions: tuple[StatefulSetCondition, ...] = ()
 
 
@@ -191,20 +191,20 @@ class DaemonSetSpec(Wire):
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
     update_strategy: DaemonSetUpdateStrategy = DaemonSetUpdateStrategy()
-    min_ready_seconds: int = 0
-    revision_history_limit: int | None = None
+    min_ready_seconds: Int64 = 0
+    revision_history_limit: Int64 | None = None
 
 
 class DaemonSetStatus(Wire):
-    observed_generation: int = 0
-    desired_number_scheduled: int = 0
-    current_number_scheduled: int = 0
-    updated_number_scheduled: int = 0
-    number_ready: int = 0
-    number_available: int = 0
-    number_unavailable: int = 0
-    number_misscheduled: int = 0
-    collision_count: int | None = None
+    observed_generation: Int64 = 0
+    desired_number_scheduled: Int64 = 0
+    current_number_scheduled: Int64 = 0
+    updated_number_scheduled: Int64 = 0
+    number_ready: Int64 = 0
+    number_available: Int64 = 0
+    number_unavailable: Int64 = 0
+    number_misscheduled: Int64 = 0
+    collision_count: Int64 | None = None
     conditions: tuple[DaemonSetCondition, ...] = ()
 
 
@@ -217,7 +217,7 @@ class ControllerRevision(WireObject):
     """A former template of a stateful or daemon set. `data` is the patch that restores it."""
 
     data: Json = None
-    revision: int = 0
+    revision: Int64 = 0
 
 
 class JobCondition(Wire):
@@ -234,7 +234,7 @@ class PodFailurePolicyOnExitCodesRequirement(Wire):
 
     container_name: str | None = None
     operator: str = ""
-    values: tuple[int, ...] = ()
+    values: tuple[Int64, ...] = ()
 
 
 class PodFailurePolicyOnPodConditionsPattern(Wire):
@@ -254,7 +254,7 @@ class PodFailurePolicy(Wire):
 
 class SuccessPolicyRule(Wire):
     succeeded_indexes: str | None = None
-    succeeded_count: int | None = None
+    succeeded_count: Int64 | None = None
 
 
 class SuccessPolicy(Wire):
@@ -264,16 +264,16 @@ class SuccessPolicy(Wire):
 class JobSpec(Wire):
     """`completions` absent and `parallelism` set make a work queue: any pod that succeeds ends the job."""
 
-    parallelism: int | None = None
-    completions: int | None = None
+    parallelism: Int64 | None = None
+    completions: Int64 | None = None
     completion_mode: str = ""
-    backoff_limit: int | None = None
-    backoff_limit_per_index: int | None = None
-    max_failed_indexes: int | None = None
+    backoff_limit: Int64 | None = None
+    backoff_limit_per_index: Int64 | None = None
+    max_failed_indexes: Int64 | None = None
     pod_failure_policy: PodFailurePolicy | None = None
     success_policy: SuccessPolicy | None = None
-    active_deadline_seconds: int | None = None
-    ttl_seconds_after_finished: int | None = None
+    active_deadline_seconds: Int64 | None = None
+    ttl_seconds_after_finished: Int64 | None = None
     suspend: bool = False
     managed_by: str = ""
     pod_replacement_policy: str = ""
@@ -290,11 +290,11 @@ class UncountedTerminatedPods(Wire):
 
 
 class JobStatus(Wire):
-    active: int = 0
-    ready: int | None = None
-    terminating: int | None = None
-    succeeded: int = 0
-    failed: int = 0
+    active: Int64 = 0
+    ready: Int64 | None = None
+    terminating: Int64 | None = None
+    succeeded: Int64 = 0
+    failed: Int64 = 0
     completed_indexes: str = ""
     failed_indexes: str | None = None
     uncounted_terminated_pods: UncountedTerminatedPods | None = None

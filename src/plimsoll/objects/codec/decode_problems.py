@@ -13,6 +13,8 @@ _STEP: Final = re.compile(r"\[(\d+|\.\.\.)\]|[^.\[\]]+")
 _GOT: Final = re.compile(r"got `(\w+)`$")
 _JSON_TYPES: Final = {str: "str", bool: "bool", int: "int", float: "float", list: "array", dict: "object"}
 _LONGEST_KEY: Final = 316
+# Of a whole number beyond 64 bits msgspec says "Expected `int` <= 9223372036854775807".
+_BEYOND: Final = re.compile(r"Expected `int` (?P<side>[<>])= (?P<limit>-?\d+)")
 
 
 class Unreadable(Value):
@@ -65,6 +67,8 @@ def describe_problem(error: Exception, *, value: Any = None) -> str:
     if place is None:
         return str(error)
     complaint = str(error)[: place.start()]
+    if (beyond := _BEYOND.fullmatch(complaint)) is not None:
+        complaint = f"out of range; the {'most' if beyond['side'] == '<' else 'least'} is {beyond['limit']}"
     path = _insert_key(place["path"], complaint, value)
     if place["key"]:
         complaint = f"{complaint} as key"

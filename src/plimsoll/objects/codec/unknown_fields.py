@@ -26,6 +26,7 @@ _STEP: Final = re.compile(r"\[(\d+)\]|[^.\[\]]+")
 _QUANTITIES: Final = re.compile(r"(?P<list>.*\.(?:capacity|allocatable|requests|limits|overhead))\[\.\.\.\]")
 _ANNOTATIONS: Final = "metadata.annotations"
 _LONGEST_QUOTE: Final = 40
+_INT64: Final = range(-(2**63), 2**63)
 _MOST_DIGITS: Final = 20
 _OUT_OF_RANGE: Final = ("Number out of range", "Integer value out of range")
 """What msgspec says of a number that it cannot hold; it then refuses the whole text."""
@@ -44,7 +45,7 @@ _NUMBERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class OutOfRange:
-    """A JSON number that no float holds. Of no type that a field has, so that no field takes it for its value."""
+    """A JSON number that no float or no 64-bit integer holds, of a type that no field has."""
 
     written: str
 
@@ -107,12 +108,21 @@ def _may_be_unknown(name: str) -> bool:
 
 def _is_number_for_int(value: Any, path: str, complaint: str) -> bool:
     """Whether a number stands where a whole number belongs, and is none of 64 bits."""
-    return complaint.startswith("Expected `int") and isinstance(_find(value, _read_steps(path)), float | OutOfRange)
+    found = _find(value, _read_steps(path))
+    return complaint.startswith("Expected `int") and (isinstance(found, float) or _is_out_of_range(found))
+
+
+def _is_out_of_range(value: Any) -> bool:
+    return isinstance(value, OutOfRange) or (isinstance(value, int) and value not in _INT64)
 
 
 def _describe(value: Any, path: str, complaint: str) -> str:
     found = _find(value, _read_steps(path))
-    return str(found) if isinstance(found, OutOfRange) else complaint
+    return _describe_out_of_range(found) if _is_out_of_range(found) else complaint
+
+
+def _describe_out_of_range(number: Any) -> str:
+    return str(number if isinstance(number, OutOfRange) else OutOfRange(str(number)))
 
 
 def _build_rest(value: Any | None, *unknown: str) -> Rest | None:
@@ -125,11 +135,11 @@ def _remove_annotations(value: Any) -> Rest | None:
     members = _find(value, steps)
     if not isinstance(members, dict):
         return None
-    gone = {key: member for key, member in members.items() if isinstance(member, OutOfRange)}
+    gone = {key: member for key, member in members.items() if _is_out_of_range(member)}
     if not gone:
         return None
     rest = {key: member for key, member in members.items() if key not in gone}
-    unknown = [f"{_ANNOTATIONS}[{key}]: {member}" for key, member in gone.items()]
+    unknown = [f"{_ANNOTATIONS}[{key}]: {_describe_out_of_range(member)}" for key, member in gone.items()]
     return _build_rest(_change(value, steps, lambda _members: rest), *unknown)
 
 

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
-from plimsoll.local.apiserver.storage import Put
+from plimsoll.local.apiserver.storage import MemoryDriver, Put
+from plimsoll.local.apiserver.storage.drivers.interface import Recovered, Row
 from tests.local.apiserver.builders import (
     APPLY,
+    JSON,
     JSON_PATCH,
     MERGE,
     STRATEGIC,
@@ -19,6 +23,8 @@ from tests.local.apiserver.builders import (
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.admission import AdmissionAttributes
 
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+YAML = "application/yaml"
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -129,6 +135,75 @@ def test_a_write_in_between_makes_an_unconditional_write_try_again(
     monkeypatch.setattr(world.server.admission, "mutate", mutate)
     reply = world.ask("PATCH", f"{maps}/a", {"data": {"mine": "1"}}, content=MERGE)
     assert reply.body["data"] == {"x": "0", "theirs": "1", "mine": "1"}
+
+
+# ---- numbers beyond 64 bits
+
+LARGE = ["9223372036854775808", "99999999999999999999", "-99999999999999999999"]
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec:
+  replicas: NUMBER
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}
+"""
+
+
+@pytest.mark.parametrize("number", LARGE)
+def test_a_whole_number_beyond_64_bits_is_refused_with_the_path_of_its_field(world: ApiServerHarness, number: str):
+    """In JSON, in YAML and in a patch; the number may be rounded in the message."""
+    url = world.namespace().replace("/api/v1", "/apis/apps/v1") + "/deployments"
+    with_number = json.dumps(yaml.safe_load(DEPLOYMENT)).replace('"NUMBER"', number)
+    for body, content in ((DEPLOYMENT.replace("NUMBER", number), YAML), (with_number, JSON)):
+        reply = world.ask("POST", url, body.encode(), content=content)
+        assert reply.status == 400
+        assert "into Go struct field DeploymentSpec.spec.replicas of type int32" in reply.message
+    world.made(url, deployment())
+    patch = b'{"spec": {"replicas": %s}}' % number.encode()
+    merged = world.ask("PATCH", f"{url}/d", patch, content=MERGE)
+    assert merged.status == 422
+    assert merged.message.endswith("into Go struct field DeploymentSpec.spec.replicas of type int32")
+    strategic = world.ask("PATCH", f"{url}/d", patch, content=STRATEGIC)
+    assert (strategic.status, strategic.message.rpartition(": ")[2]) == (422, "cannot convert float64 to int32")
+
+
+class FileWithNumber(MemoryDriver):
+    """A store that is found with a number that no request can write in a ConfigMap."""
+
+    def __init__(self, number: str) -> None:
+        super().__init__()
+        names = '"name": "a", "namespace": "here", "uid": "u", "resourceVersion": "1"'
+        metadata = f'{{{names}, "labels": {{"kept": "yes"}}, "generation": NUMBER}}'
+        kind = '"kind": "ConfigMap", "apiVersion": "v1"'
+        self._data = f'{{{kind}, "metadata": {metadata}, "odd": [NUMBER]}}'.replace("NUMBER", number).encode()
+
+    def recover(self) -> Recovered:
+        return Recovered(rows=(Row(1, "configmaps", "here", "a", self._data),), floors={}, revision=1)
+
+
+@pytest.mark.parametrize(
+    ("content", "patch"),
+    [
+        (MERGE, {"data": {"x": "1"}}),
+        (STRATEGIC, {"data": {"x": "1"}}),
+        (JSON_PATCH, [{"op": "add", "path": "/data", "value": {"x": "1"}}]),
+        (APPLY, config_map(data={"x": "1"})),
+    ],
+)
+@pytest.mark.parametrize("number", ["1e400", "9" * 5000])
+def test_a_stored_number_that_no_float_holds_is_unknown_and_stops_no_request(number: str, content: str, patch: Any):
+    with ApiServerHarness(driver=FileWithNumber(number)) as world:
+        maps = f"{world.namespace()}/configmaps"
+        listed = world.ask("GET", f"{maps}?labelSelector=kept%3Dyes", headers={"Accept": TABLE})
+        assert (listed.status, listed.body["rows"][0]["cells"][0]) == (200, "a")
+        reply = world.ask("PATCH", f"{maps}/a?fieldManager=m", patch, content=content)
+        assert reply.status == 200, reply
+        assert reply.body["data"] == {"x": "1"}
+        assert reply.body["metadata"]["labels"] == {"kept": "yes"}
+        assert "generation" not in reply.body["metadata"]
+        assert world.ask("DELETE", f"{maps}/a").status == 200
 
 
 # ---- patches

@@ -122,7 +122,8 @@ def _sort(value: Any) -> Any:
     return _decoder.decode(_sorting_encoder.encode(value)) if isinstance(value, (dict, list)) else value
 
 
-_MISTYPED: Final = re.compile(r"json: cannot unmarshal (\w+).* into Go .* of type (\S+)")
+_MISTYPED: Final = re.compile(r"json: cannot unmarshal (\w+) ?(\S*).* into Go .* of type (\S+)")
+_INT64: Final = range(-(2**63), 2**63)
 _GO_KINDS: Final = {"array": "slice", "object": "map", "number": "int64"}
 
 
@@ -131,7 +132,9 @@ def _format_converter_problem(problem: str) -> str:
     found = _MISTYPED.fullmatch(problem)
     if found is None:
         return problem
-    sent, wanted = _GO_KINDS.get(found[1], found[1]), found[2]
+    sent, wanted = _GO_KINDS.get(found[1], found[1]), found[3]
+    if found[2].lstrip("-").isdigit() and int(found[2]) not in _INT64:
+        sent = "float64"
     if wanted.startswith("[]"):
         return f"cannot restore slice from {sent}"
     if wanted.startswith("map["):

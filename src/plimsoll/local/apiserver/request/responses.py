@@ -12,6 +12,7 @@ import msgspec
 
 from plimsoll.local.apiserver import presentation
 from plimsoll.local.apiserver.http_types import JSON, Response
+from plimsoll.local.apiserver.storage.objects import decode_json
 from plimsoll.local.apiserver.strategies.lookup import find_strategy
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _join_list(resource: ServedResource, items: Sequence[Stored], metadata: Json
 def _strip_prefix(data: bytes, prefix: bytes) -> bytes:
     if data.startswith(prefix):
         return b"{" + data[len(prefix) :]
-    return _encoder.encode(_strip_type(msgspec.json.decode(data)))
+    return _encoder.encode(_strip_type(decode_json(data)))
 
 
 def _strip_type(obj: Json) -> Json:

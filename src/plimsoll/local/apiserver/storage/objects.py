@@ -7,6 +7,8 @@ selected by anything.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +21,11 @@ FieldsOf = Callable[[Mapping[str, Any]], dict[str, str]]
 
 LARGEST_OBJECT_BYTES: Final = 1_572_864
 """What etcd accepts in one request by default (1.5 MiB)."""
+
+_MOST_DIGITS: Final = 20
+"""Longer whole numbers are none of 64 bits."""
+_UNKNOWN: Final[Any] = object()
+"""In place of a number that cannot be held."""
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(JsonObject)
@@ -87,7 +94,7 @@ class Stored(msgspec.Struct, gc=False, eq=False):
     @property
     def labels(self) -> Mapping[str, str]:
         if self._labels is None:
-            self._labels = _labelled.decode(self.data).metadata.labels or {}
+            self._labels = self._read_labels()
         return self._labels
 
     @property
@@ -100,10 +107,43 @@ class Stored(msgspec.Struct, gc=False, eq=False):
 
     def decode_body(self) -> JsonObject:
         """A fresh dict, the caller's to change."""
-        return _decoder.decode(self.data)
+        return decode_json(self.data)
+
+    def _read_labels(self) -> dict[str, str]:
+        try:
+            return _labelled.decode(self.data).metadata.labels or {}
+        except msgspec.DecodeError:
+            return self.decode_body()["metadata"].get("labels") or {}
 
     def forget_fields(self) -> None:
         self._fields = None
+
+
+def decode_json(data: bytes) -> JsonObject:
+    """The object in stored bytes, without numbers that no float holds, such as 1e400: they are unknown.
+
+    No request can store such a number, but a file can hold it: the object must still be read, patched and deleted.
+    """
+    try:
+        return _decoder.decode(data)
+    except msgspec.DecodeError:
+        found: JsonObject = _remove_unknown(json.loads(data, parse_float=_read_float, parse_int=_read_int))
+        return found
+
+
+def _read_float(written: str) -> Any:
+    number = float(written)
+    return _UNKNOWN if math.isinf(number) else number
+
+
+def _read_int(written: str) -> Any:
+    return int(written) if len(written) <= _MOST_DIGITS else _read_float(written)
+
+
+def _remove_unknown(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _remove_unknown(member) for name, member in value.items() if member is not _UNKNOWN}
+    return [_remove_unknown(item) for item in value if item is not _UNKNOWN] if isinstance(value, list) else value
 
 
 def _encode(body: JsonObject) -> bytes:
