@@ -10,7 +10,7 @@ import pytest
 from plimsoll.kube.access import Access, Credential
 from plimsoll.kube.configuration.credentials import FixedCredentials
 from plimsoll.kube.requests.options import ClientSettings
-from plimsoll.operator.process import ControllerProcess, ProcessSettings
+from plimsoll.operator.process import ControllerOptions, ControllerProcess, ProcessSettings
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.entropy import SystemEntropy
 from plimsoll.runtime.supervisor import Service
@@ -55,10 +55,13 @@ class FakeProgram:
             self.notes.append("stopped")
 
 
+ACCESS = Access(server="http://127.0.0.1:1", credentials=FixedCredentials(Credential()))
+
+
 def process() -> ControllerProcess:
     settings = ProcessSettings(
         name="test",
-        access=Access(server="http://127.0.0.1:1", credentials=FixedCredentials(Credential())),
+        access=ACCESS,
         client=ClientSettings(user_agent="test", field_manager="test"),
         host="here",
         address="127.0.0.1:0",
@@ -84,3 +87,23 @@ async def test_without_a_lease_work_is_done_at_once_and_without_a_guard():
             return client is running.client and guard is None
 
         assert await running.run_once(work)
+
+
+@pytest.mark.parametrize(
+    ("leader_elect", "dry_run", "lease"),
+    [(True, False, "plimsoll-test"), (True, True, ""), (False, False, "")],
+)
+async def test_only_a_process_that_elects_and_acts_takes_a_lease(*, leader_elect: bool, dry_run: bool, lease: str):
+    options = ControllerOptions(access=ACCESS, address=":0", leader_elect=leader_elect)
+    settings = options.build_settings("test", lease="plimsoll-test", namespace="own", dry_run=dry_run)
+    assert (settings.name, settings.client.user_agent, settings.address) == ("test", "test", ":0")
+    taken = settings.lease
+    assert ("" if taken is None else taken.name) == lease
+    assert taken is None or taken.namespace == "own"
+
+
+async def test_a_recorder_runs_as_long_as_its_block():
+    async with process() as running:
+        async with running.record_events():
+            inside = asyncio.all_tasks()
+        assert len(asyncio.all_tasks()) == len(inside) - 1

@@ -5,7 +5,7 @@ Pure functions on JSON objects. `checking` is the door; everything else is a rul
 
 from __future__ import annotations
 
-from plimsoll.objects.builtin.api import Verdict, check_create, check_update, default, is_builtin
+from plimsoll.objects.builtin.api import ObjectProblems, check_create, check_update, default, is_builtin
 from plimsoll.objects.builtin.decoding.decode import DecodeProblem
 
-__all__ = ["DecodeProblem", "Verdict", "check_create", "check_update", "default", "is_builtin"]
+__all__ = ["DecodeProblem", "ObjectProblems", "check_create", "check_update", "default", "is_builtin"]

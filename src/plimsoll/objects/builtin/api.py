@@ -22,7 +22,7 @@ from plimsoll.objects.schema.json_values import Refused, take_over
 Json = dict[str, Any]
 
 
-class Verdict(Value):
+class ObjectProblems(Value):
     """The problems of an object. Unknown fields alone do not make it invalid; the caller decides (strict, warn).
 
     `is_ours` is false for kinds that this package does not validate: custom resources and CustomResourceDefinitions.
@@ -50,30 +50,30 @@ def is_builtin(api_version: Any, kind: Any) -> bool:
     return (api_version, kind) not in NOT_OURS and openapi.is_known(api_version, kind)
 
 
-def check_create(obj: Json) -> Verdict:
+def check_create(obj: Json) -> ObjectProblems:
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not is_builtin(api_version, kind):
-        return Verdict(is_ours=False)
+        return ObjectProblems(is_ours=False)
     decoded = _decode(obj)
     if decoded.problems:
-        return Verdict(decode_problems=decoded.problems, unknown_fields=decoded.unknown_fields)
+        return ObjectProblems(decode_problems=decoded.problems, unknown_fields=decoded.unknown_fields)
     whole = defaults.copy_prepared_for_create(decoded.value)
-    return Verdict(errors=validate_create(whole), unknown_fields=decoded.unknown_fields)
+    return ObjectProblems(errors=validate_create(whole), unknown_fields=decoded.unknown_fields)
 
 
-def check_update(obj: Json, old: Json) -> Verdict:
+def check_update(obj: Json, old: Json) -> ObjectProblems:
     """Check an update of `old`, the stored object. It is ignored if it cannot be decoded or is of another kind."""
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not is_builtin(api_version, kind):
-        return Verdict(is_ours=False)
+        return ObjectProblems(is_ours=False)
     decoded = _decode(obj)
     if decoded.problems:
-        return Verdict(decode_problems=decoded.problems, unknown_fields=decoded.unknown_fields)
+        return ObjectProblems(decode_problems=decoded.problems, unknown_fields=decoded.unknown_fields)
     before = _decode(old) if (old.get("apiVersion"), old.get("kind")) == (api_version, kind) else None
     if before is None or before.problems:
         return check_create(obj)
     errors = validate_update(defaults.copy_with_defaults(decoded.value), defaults.copy_with_defaults(before.value))
-    return Verdict(errors=errors, unknown_fields=decoded.unknown_fields)
+    return ObjectProblems(errors=errors, unknown_fields=decoded.unknown_fields)
 
 
 def validate_create(obj: Json) -> list[FieldError]:

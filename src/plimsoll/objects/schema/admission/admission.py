@@ -306,9 +306,9 @@ class CompiledVersion:
 
         if any(error.type in BLOCKING for error in errors):
             return [NOT_CHECKED]
-        judgement = self._rules.validate(resource, before, correlation=correlation)
-        warnings += judgement.warnings
-        return judgement.errors
+        results = self._rules.validate(resource, before, correlation=correlation)
+        warnings += results.warnings
+        return results.errors
 
 
 def _scale_paths(declared: dict[str, Any] | None) -> scale.ScalePaths | None:

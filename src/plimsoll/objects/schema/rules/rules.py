@@ -66,7 +66,7 @@ class CompiledRule:
         return self.rule.message.strip() if self.rule.message else f"failed rule: {self.rule.rule.strip()}"
 
 
-class Judgement:
+class RuleResults:
     """The result of the rules of one object: errors, tolerated failures, and the remaining budget."""
 
     def __init__(self) -> None:
@@ -116,19 +116,19 @@ class RuleTree:
 
     def validate(
         self, value: Any, old: Any = None, *, correlation: Correlation | None = None, path: str = ""
-    ) -> Judgement:
+    ) -> RuleResults:
         """Run every rule; `old` is the object before an update, None on create."""
-        judgement = Judgement()
+        results = RuleResults()
         with suppress(_BudgetUsedUp):
-            self.run(path, value, old, ratchet=_Ratchet(correlation, None), judgement=judgement)
-        return judgement
+            self.run(path, value, old, ratchet=_Ratchet(correlation, None), results=results)
+        return results
 
-    def run(self, path: str, value: Any, old: Any, *, ratchet: _Ratchet, judgement: Judgement) -> None:
+    def run(self, path: str, value: Any, old: Any, *, ratchet: _Ratchet, results: RuleResults) -> None:
         if value is None:
             return
         if self._schema.rules:
             for rule in self._compile_rules():
-                self._run_rule(rule, path, value, old, ratchet=ratchet, judgement=judgement)
+                self._run_rule(rule, path, value, old, ratchet=ratchet, results=results)
         if isinstance(value, list) and self._items is not None:
             before = ListMap(old if isinstance(old, list) else [], self._schema)
             for position, item in enumerate(value):
@@ -138,13 +138,13 @@ class RuleTree:
                     item,
                     None if old_item is MISSING else old_item,
                     ratchet=ratchet.index(position),
-                    judgement=judgement,
+                    results=results,
                 )
         elif isinstance(value, dict):
-            self._run_below(path, value, old if isinstance(old, dict) else {}, ratchet=ratchet, judgement=judgement)
+            self._run_below(path, value, old if isinstance(old, dict) else {}, ratchet=ratchet, results=results)
 
     def _run_below(
-        self, path: str, value: dict[str, Any], old: dict[str, Any], *, ratchet: _Ratchet, judgement: Judgement
+        self, path: str, value: dict[str, Any], old: dict[str, Any], *, ratchet: _Ratchet, results: RuleResults
     ) -> None:
         for name, item in value.items():
             below = self._properties.get(name)
@@ -152,7 +152,7 @@ class RuleTree:
             if below is None and self._additional is not None:
                 below, place = self._additional, key(path, name)
             if below is not None:
-                below.run(place, item, old.get(name), ratchet=ratchet.key(name), judgement=judgement)
+                below.run(place, item, old.get(name), ratchet=ratchet.key(name), results=results)
 
     def _compile_rules(self) -> list[CompiledRule | FieldError]:
         if self._compiled is None:
@@ -174,30 +174,30 @@ class RuleTree:
         old: Any,
         *,
         ratchet: _Ratchet,
-        judgement: Judgement,
+        results: RuleResults,
     ) -> None:
         if isinstance(rule, FieldError):
-            judgement.errors.append(fields.invalid(path, rule.value, rule.detail))
+            results.errors.append(fields.invalid(path, rule.value, rule.detail))
             return
         if rule.uses_old_self and old is None and not rule.is_optional:
             return
         variables = {"self": value, "oldSelf": old}
         if rule.is_optional:
             variables["oldSelf"] = cel.CelOptional.none() if old is None else cel.CelOptional.of(old)
-        if self._holds(rule, path, variables, judgement):
+        if self._holds(rule, path, variables, results):
             return
-        detail = self._evaluate_message(rule, path, variables, judgement)
+        detail = self._evaluate_message(rule, path, variables, results)
         error = _failure(rule, child(path, rule.field_path) if rule.field_path else path, self._schema.type, detail)
         if not rule.uses_old_self and ratchet.is_unchanged():
-            judgement.warnings.append(error.text)
+            results.warnings.append(error.text)
         else:
-            judgement.errors.append(error)
+            results.errors.append(error)
 
-    def _holds(self, rule: CompiledRule, path: str, variables: dict[str, Any], judgement: Judgement) -> bool:
+    def _holds(self, rule: CompiledRule, path: str, variables: dict[str, Any], results: RuleResults) -> bool:
         """Whether the rule is satisfied; a rule that fails to evaluate is reported here and counts as done."""
         type_ = self._schema.type
         try:
-            return rule.program.evaluate(variables, budget=judgement.budget) is True
+            return rule.program.evaluate(variables, budget=results.budget) is True
         except cel.CelEvaluationError as error:
             if error.message.startswith("no such overload"):
                 detail = (
@@ -206,29 +206,29 @@ class RuleTree:
                 )
             else:
                 detail = f"{error.message} evaluating rule: {rule.name}"
-            judgement.errors.append(fields.invalid(path, type_, detail))
+            results.errors.append(fields.invalid(path, type_, detail))
             return True
         except cel.CelBudgetExceeded as error:
             detail = _OUT_OF_BUDGET
-            if judgement.budget.remaining >= 0:
+            if results.budget.remaining >= 0:
                 detail = (
                     f"'{error.message}': no further validation rules will be run due to call cost exceeds limit "
                     f"for rule: {rule.name}"
                 )
-            judgement.errors.append(fields.invalid(path, type_, detail))
+            results.errors.append(fields.invalid(path, type_, detail))
             raise _BudgetUsedUp from error
 
-    def _evaluate_message(self, rule: CompiledRule, path: str, variables: dict[str, Any], judgement: Judgement) -> str:
+    def _evaluate_message(self, rule: CompiledRule, path: str, variables: dict[str, Any], results: RuleResults) -> str:
         if rule.message is None:
             return rule.default_message
         try:
-            text = rule.message.evaluate(variables, budget=judgement.budget)
+            text = rule.message.evaluate(variables, budget=results.budget)
         except cel.CelEvaluationError:
             return rule.default_message
         except cel.CelBudgetExceeded as error:
             detail = "messageExpression evaluation failed due to running out of cost budget, "
             detail += "no further validation rules will be run"
-            judgement.errors.append(fields.invalid(path, self._schema.type, detail))
+            results.errors.append(fields.invalid(path, self._schema.type, detail))
             raise _BudgetUsedUp from error
         text = text.strip() if isinstance(text, str) else ""
         usable = text and "\n" not in text and len(text.encode()) <= MAX_MESSAGE_BYTES
