@@ -19,8 +19,8 @@ from plimsoll.cli.kafka.options import (
     connect,
     open_source,
     read_queries,
-    split_list,
 )
+from plimsoll.cli.kafka.request_options import split_list
 from plimsoll.cli.kafka.serving import (
     CertificateOption,
     KeyOption,

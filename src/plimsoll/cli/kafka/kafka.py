@@ -12,32 +12,24 @@ from plimsoll.cli.kafka import cruise_control, rebalance, trying
 from plimsoll.cli.kafka.options import (
     RECORD_DIRECTORY,
     BootstrapOption,
-    BrokersOption,
     CapacityOption,
     ConfigOption,
-    DestinationsOption,
-    DiskOption,
     DumpOption,
-    ExcludedOption,
-    GoalsOption,
-    LogDirsOption,
-    ModeOption,
     PrometheusOption,
     QueriesOption,
-    ReliefOption,
-    SkipCheckOption,
-    build_request,
     choose_dump,
     name_file_in_errors,
     read_cluster,
     read_queries,
 )
+from plimsoll.cli.kafka.request_options import takes_request
 from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
 
 if TYPE_CHECKING:
     from plimsoll.kafka.brokers.rates import RateQueries
     from plimsoll.kafka.model.description import ClusterDescription
+    from plimsoll.kafka.model.requests import RebalanceRequest
 
 app = typer.Typer(help="Status, plans and rebalances of a Kafka cluster.", no_args_is_help=True)
 app.command(name="rebalance", short_help="Move replicas: plan, execute, stop, resume.")(rebalance.rebalance)
@@ -147,6 +139,7 @@ def status(
 
 
 @app.command(name="plan", short_help="What a rebalance would move, and why.")
+@takes_request
 def plan(
     *,
     bootstrap: BootstrapOption = "",
@@ -155,15 +148,7 @@ def plan(
     capacity: CapacityOption = "",
     prometheus: PrometheusOption = "",
     prometheus_query: QueriesOption = None,
-    mode: ModeOption = "full",
-    brokers: BrokersOption = "",
-    goals: GoalsOption = "",
-    skip_hard_goal_check: SkipCheckOption = False,
-    excluded_topics: ExcludedOption = "",
-    destination_brokers: DestinationsOption = "",
-    log_dirs: LogDirsOption = "",
-    rebalance_disk: DiskOption = False,
-    relief: ReliefOption = None,
+    request: RebalanceRequest,
     throttle: Annotated[
         int, typer.Option("--throttle", help="Show the time at this rate, in bytes per second per broker.", min=0)
     ] = 0,
@@ -188,17 +173,6 @@ def plan(
     from plimsoll.kafka.model.settings import AnalyzerSettings
     from plimsoll.kafka.planning.optimizer import optimize
 
-    request = build_request(
-        mode=mode,
-        brokers=brokers,
-        goals=goals,
-        skip_hard_goal_check=skip_hard_goal_check,
-        excluded_topics=excluded_topics,
-        destination_brokers=destination_brokers,
-        log_dirs=log_dirs,
-        rebalance_disk=rebalance_disk,
-        relief=relief,
-    )
     dump_file = choose_dump(filename)
     description = _read(
         bootstrap=bootstrap,
@@ -217,7 +191,7 @@ def plan(
         end_with_refusal(result, output, lambda refusal: {"refused": refusal})
     match output:
         case Output.TABLE:
-            echo_parts(list_plan(result, throttle=throttle), title=f"Plan: {mode}")
+            echo_parts(list_plan(result, throttle=throttle), title=f"Plan: {request.mode}")
         case Output.NAME:
             for proposal in result.proposals:
                 typer.echo(f"{proposal.topic}-{proposal.partition}")

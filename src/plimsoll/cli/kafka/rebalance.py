@@ -10,23 +10,13 @@ import typer
 from plimsoll.cli.journal.files import DEFAULT_DATA, DataOption
 from plimsoll.cli.kafka.options import (
     BootstrapOption,
-    BrokersOption,
     CapacityOption,
     ConfigOption,
-    DestinationsOption,
-    DiskOption,
-    ExcludedOption,
-    GoalsOption,
-    LogDirsOption,
-    ModeOption,
     PrometheusOption,
     QueriesOption,
-    ReliefOption,
-    SkipCheckOption,
-    build_request,
     read_queries,
-    split_list,
 )
+from plimsoll.cli.kafka.request_options import split_list, takes_request
 from plimsoll.cli.shared.logs import log_sentences_to_stderr
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
 from plimsoll.core.errors import InvalidInput
@@ -34,10 +24,12 @@ from plimsoll.core.errors import InvalidInput
 if TYPE_CHECKING:
     from plimsoll.kafka.model.executions import ExecutionOutcome
     from plimsoll.kafka.model.proposals import OptimizationResult
+    from plimsoll.kafka.model.requests import RebalanceRequest
 
 _OPTIONS_OF_EARLIER_RUNS: Final = {"bootstrap", "command_config", "data", "output", "yes", "resume", "stop"}
 
 
+@takes_request
 def rebalance(
     context: typer.Context,
     *,
@@ -46,15 +38,7 @@ def rebalance(
     capacity: CapacityOption = "",
     prometheus: PrometheusOption = "",
     prometheus_query: QueriesOption = None,
-    mode: ModeOption = "full",
-    brokers: BrokersOption = "",
-    goals: GoalsOption = "",
-    skip_hard_goal_check: SkipCheckOption = False,
-    excluded_topics: ExcludedOption = "",
-    destination_brokers: DestinationsOption = "",
-    log_dirs: LogDirsOption = "",
-    rebalance_disk: DiskOption = False,
-    relief: ReliefOption = None,
+    request: RebalanceRequest,
     throttle: Annotated[
         int, typer.Option("--throttle", help="Replication rate, in bytes per second per broker; 0: none.", min=0)
     ] = 0,
@@ -110,17 +94,6 @@ def rebalance(
         raise InvalidInput("say either --resume or --stop", path="--stop")
     if resume or stop:
         _refuse_plan_options(context, option="--resume" if resume else "--stop")
-    request = build_request(
-        mode=mode,
-        brokers=brokers,
-        goals=goals,
-        skip_hard_goal_check=skip_hard_goal_check,
-        excluded_topics=excluded_topics,
-        destination_brokers=destination_brokers,
-        log_dirs=log_dirs,
-        rebalance_disk=rebalance_disk,
-        relief=relief,
-    )
     options = ExecutionOptions(
         concurrent_partition_movements_per_broker=concurrency,
         replication_throttle=throttle or None,
