@@ -167,7 +167,7 @@ def test_a_rack_without_room_is_refused_with_what_is_missing():
     model = build_cluster(brokers, [describe_topic("t", [(0, 1), (0, 2)] * 5, size=70 * GB)])
     refusal = refuse(RebalanceRequest(mode=Mode.REMOVE_BROKERS, brokers=(2,)), model)
     assert refusal.goal == "DiskCapacityGoal"
-    assert refusal.reason.message == "rack b may hold 640 GB, needs 700 GB: 1 broker or 75 GB missing"
+    assert refusal.reason.message == "rack b may hold 640 GB (80 % of 800 GB), needs 700 GB: 1 broker or 75 GB missing"
     assert refusal.provision.brokers_to_add == 1
 
 

@@ -24,6 +24,7 @@ from plimsoll.cli.shared.output import Output, echo_parts
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.executor.errors import ExecutionRefused, RecordUnusable
+from plimsoll.kafka.executor.executor import find_unconfirmed
 from plimsoll.kafka.executor.journaling import record_dry_run, record_execution
 from plimsoll.kafka.executor.reasons import explain_unfinished
 from plimsoll.kafka.executor.record_stores import read_record
@@ -156,11 +157,9 @@ class RebalanceRun:
 
 
 def _needs_confirmation(result: OptimizationResult, options: ExecutionOptions) -> bool:
-    """Without a limit everything is confirmed; below it nothing is, unless sizes are not known."""
-    most = options.max_bytes_unconfirmed
-    if most is None or any(proposal.has_unknown_bytes for proposal in result.proposals):
-        return True
-    return sum(proposal.bytes_to_copy for proposal in result.proposals) > most
+    """Without a limit everything is confirmed, and with one what the executor would refuse."""
+    limit = options.max_bytes_unconfirmed
+    return limit is None or find_unconfirmed(result.proposals, limit) is not None
 
 
 def _confirm() -> bool:

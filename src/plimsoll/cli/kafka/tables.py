@@ -202,8 +202,10 @@ def summarise(result: OptimizationResult) -> str:
     if bounds.moves > bounds.least_moves:
         least = f"{format_count(bounds.least_moves, 'replica')} with {format_bytes(bounds.least_bytes)}"
         return f"{moves} (any plan moves at least {least})"
-    is_least = bounds.bytes <= bounds.least_bytes * 1.0001
-    return f"{moves} (the least possible)" if is_least else f"{moves} (the least possible number)"
+    if bounds.bytes <= bounds.least_bytes * 1.0001:
+        return f"{moves} (no plan moves less)"
+    fewest = f"{moves} (no plan moves fewer replicas"
+    return f"{fewest}; at least {format_bytes(bounds.least_bytes)} must move)" if bounds.least_bytes else f"{fewest})"
 
 
 def _count_unknown_moves(result: OptimizationResult) -> int:

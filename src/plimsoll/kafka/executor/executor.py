@@ -226,7 +226,7 @@ class Executor:
         guard_reason = (await self._read_guard()).reason
         if guard_reason is not None:
             raise ExecutionRefused(guard_reason)
-        if not options.is_confirmed and (refusal := _find_unconfirmed(proposals, options.max_bytes_unconfirmed)):
+        if not options.is_confirmed and (refusal := find_unconfirmed(proposals, options.max_bytes_unconfirmed)):
             raise ExecutionRefused(refusal)
         return RecordedState() if record is None else record.state
 
@@ -312,7 +312,7 @@ def _explain_running(execution_id: str) -> Reason:
     return Reason(code="OngoingExecution", message=message, facts={"execution": execution_id})
 
 
-def _find_unconfirmed(proposals: Sequence[Proposal], limit: int | None) -> Reason | None:
+def find_unconfirmed(proposals: Sequence[Proposal], limit: int | None) -> Reason | None:
     """Why proposals need a confirmation; None: they need none."""
     if limit is None:
         return None

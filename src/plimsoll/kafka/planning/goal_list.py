@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.requests import RebalanceRequest
     from plimsoll.kafka.model.settings import AnalyzerSettings
 
-DEFAULT_GOALS: Final = (
+_HARD_BY_DEFAULT: Final = (
     "RackAwareGoal",
     "RackAwareDistributionGoal",
     "MinTopicLeadersPerBrokerGoal",
@@ -21,6 +21,10 @@ DEFAULT_GOALS: Final = (
     "NetworkInboundCapacityGoal",
     "NetworkOutboundCapacityGoal",
     "CpuCapacityGoal",
+)
+"""The hard goals of Strimzi's default goals, by priority."""
+DEFAULT_GOALS: Final = (
+    *_HARD_BY_DEFAULT,
     "ReplicaDistributionGoal",
     "PotentialNwOutGoal",
     "DiskUsageDistributionGoal",
@@ -36,20 +40,7 @@ INTRA_BROKER_GOALS: Final = ("IntraBrokerDiskCapacityGoal", "IntraBrokerDiskUsag
 """The goals between the log directories of one broker, by priority."""
 PREFERRED_LEADERS: Final = "PreferredLeaderElectionGoal"
 SUPPORTED_GOALS: Final = tuple(sorted((*DEFAULT_GOALS, *INTRA_BROKER_GOALS, PREFERRED_LEADERS, "BrokerSetAwareGoal")))
-HARD_GOALS: Final = frozenset(
-    {
-        "RackAwareGoal",
-        "RackAwareDistributionGoal",
-        "MinTopicLeadersPerBrokerGoal",
-        "ReplicaCapacityGoal",
-        "DiskCapacityGoal",
-        "NetworkInboundCapacityGoal",
-        "NetworkOutboundCapacityGoal",
-        "CpuCapacityGoal",
-        "BrokerSetAwareGoal",
-        "IntraBrokerDiskCapacityGoal",
-    }
-)
+HARD_GOALS: Final = frozenset((*_HARD_BY_DEFAULT, "BrokerSetAwareGoal", "IntraBrokerDiskCapacityGoal"))
 """Goals that must hold, by their class. The hard goals of the settings are only those that a request must name."""
 
 _BY_LOWER_CASE: Final = {name.lower(): name for name in SUPPORTED_GOALS}

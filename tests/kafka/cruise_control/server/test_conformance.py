@@ -57,7 +57,7 @@ INTENDED_WORDING = {
     "error-missing-hard-goals": "goals are listed by priority",
     "error-remove-broker-not-enough-racks": "the advice is given once",
 }
-OWN_KEYS = {"dataToMoveBytes", "leastReplicaMovements", "leastBytesToMove", "held", "reason"}
+OWN_KEYS = {"dataToMoveBytes", "numReplicasToMove", "leastReplicaMovements", "leastBytesToMove", "held", "reason"}
 """Keys that only our answers have."""
 OWN_LINES = ("Least possible: ", "Held: ")
 """Lines that only our texts have."""

@@ -1,4 +1,4 @@
-"""No plan moves a replica that could as well have stayed (docs/design/kafka.md 8.5, step 5)."""
+"""No plan moves a replica that could as well have stayed (docs/design/kafka.md 8.5, step 6)."""
 
 from __future__ import annotations
 

@@ -59,6 +59,7 @@ def _build_summary(result: OptimizationResult) -> dict[str, Any]:
         "numIntraBrokerReplicaMovements": len(intra_broker),
         "intraBrokerDataToMoveMB": intra_broker_mb,
         "numLeaderMovements": sum(proposal.is_leader_move for proposal in result.proposals),
+        "numReplicasToMove": result.bounds.moves,
         "leastReplicaMovements": result.bounds.least_moves,
         "leastBytesToMove": result.bounds.least_bytes,
         "recentWindows": 1,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.kafka.model.cluster import MIB
 from plimsoll.kafka.model.requests import Mode
 
 if TYPE_CHECKING:
@@ -57,7 +58,11 @@ def render_optimization(body: dict[str, Any], *, load_after: str) -> str:
             f"{summary['recentWindows']} recent windows and {summary['monitoredPartitionsPercentage']:.3f}% of the "
             "partitions covered."
         ),
-        f"Least possible: {summary['leastReplicaMovements']} replica moves, {summary['leastBytesToMove'] >> 20} MB.",
+        (
+            f"Least possible: {summary['leastReplicaMovements']} replicas with "
+            f"{_format_mb(summary['leastBytesToMove'])}; this plan moves {summary['numReplicasToMove']} with "
+            f"{_format_mb(summary['dataToMoveBytes'])} (in bytes; above, partitions and their whole MB are counted)."
+        ),
         f"Excluded Topics: {_list(summary['excludedTopics'])}.",
         f"Excluded Brokers For Leadership: {_list(summary['excludedBrokersForLeadership'])}.",
         f"Excluded Brokers For Replica Move: {_list(summary['excludedBrokersForReplicaMove'])}.",
@@ -80,6 +85,11 @@ def render_optimization(body: dict[str, Any], *, load_after: str) -> str:
         lines += ["", "Current load:", render_load(body["loadBeforeOptimization"])]
     lines += ["", load_after, render_load(body["loadAfterOptimization"])]
     return "\n".join(lines)
+
+
+def _format_mb(size: int) -> str:
+    """Bytes in Cruise Control's unit, which is a MiB."""
+    return f"{size / MIB:.1f} MB"
 
 
 def _render_goal(goal: dict[str, Any]) -> list[str]:

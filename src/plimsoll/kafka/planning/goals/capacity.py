@@ -156,7 +156,8 @@ class CapacityGoal(Goal):
             goal=self.name,
             reason=Reason(
                 code="InsufficientCapacity",
-                message=f"{place} may hold {format_value(self._metric, allowed)}, "
+                message=f"{place} may hold {format_value(self._metric, allowed)} "
+                f"({100 * self._threshold:g} % of {format_value(self._metric, allowed / self._threshold)}), "
                 f"needs {format_value(self._metric, needed)}: {format_count(brokers, 'broker')} or "
                 f"{format_value(self._metric, missing)} missing",
                 facts={
