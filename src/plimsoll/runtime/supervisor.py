@@ -131,7 +131,7 @@ class _Restarter:
                 self._enter(ServiceState.ENDED)
                 return None
             backoff = backoff.with_failure(self._clock.monotonic_s(), self._entropy)
-            if error is not None and (self._is_permanent() or backoff.is_used_up):
+            if error is not None and (self._must_escalate() or backoff.is_used_up):
                 return self._escalate(error)
             self._enter(ServiceState.BACKING_OFF)
             await self._clock.sleep(backoff.ready_at - self._clock.monotonic_s())
@@ -162,7 +162,7 @@ class _Restarter:
         log.error("service.crashed", service=self._service.name, error=text, exc_info=error)
         return error
 
-    def _is_permanent(self) -> bool:
+    def _must_escalate(self) -> bool:
         policy, failed_at_s = self._service.policy, self._failed_at_s
         while failed_at_s and self._clock.monotonic_s() - failed_at_s[0] > policy.window_s:
             failed_at_s.popleft()

@@ -195,26 +195,22 @@ def check_definitions(
     if not requirements.custom_resources:
         return None
     found = [seen[definition.name] for definition in requirements.custom_resources]
-    details = {"definitions": [_build_details(definition_found) for definition_found in found]}
+    details = {"definitions": [_build_details(state) for state in found]}
     check = f"definitions.{requirements.controller}"
-    hidden = [definition_found for definition_found in found if not definition_found.is_known]
-    lacking = [
-        definition_found
-        for definition_found in found
-        if definition_found.problem and definition_found.is_known and not definition_found.definition.is_optional
-    ]
+    hidden = [state for state in found if not state.is_known]
+    lacking = [state for state in found if state.problem and state.is_known and not state.definition.is_optional]
     if lacking:
         return Finding(
             check=check,
             level=Level.FAIL if is_selected else Level.WARN,
             message=_format_by_problem(lacking),
-            fix="\n".join(dict.fromkeys(_format_advice(definition_found.definition) for definition_found in lacking)),
+            fix="\n".join(dict.fromkeys(_format_advice(state.definition) for state in lacking)),
             details=details,
         )
     if hidden:
         message = f"could not be checked: {hidden[0].problem}"
         return Finding(check=check, level=Level.UNKNOWN, message=message, details=details)
-    unused = [definition_found.definition.name for definition_found in found if definition_found.problem]
+    unused = [state.definition.name for state in found if state.problem]
     message = f"{len(found) - len(unused)} custom resources exist"
     if unused:
         message += f"; missing, but optional: {', '.join(unused)}"
@@ -223,8 +219,8 @@ def check_definitions(
 
 def _format_by_problem(lacking: list[DefinitionState]) -> str:
     names: dict[str, list[str]] = {}
-    for definition_found in lacking:
-        names.setdefault(definition_found.problem, []).append(definition_found.definition.name)
+    for state in lacking:
+        names.setdefault(state.problem, []).append(state.definition.name)
     return "; ".join(f"{problem}: {', '.join(names)}" for problem, names in names.items())
 
 
