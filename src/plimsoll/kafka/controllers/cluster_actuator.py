@@ -16,7 +16,7 @@ from plimsoll.kafka.controllers.errors import ReconcileFailed
 from plimsoll.kafka.model.auto_rebalance import ActionKind
 from plimsoll.kafka.model.rebalances import RebalanceRefused, RebalanceSpec
 from plimsoll.kafka.wire.broker_pods import build_owner_reference, build_pod, build_pod_set
-from plimsoll.kafka.wire.kafka_status import reduce_patch
+from plimsoll.kafka.wire.kafka_status import build_pool_conditions, reduce_patch
 from plimsoll.kafka.wire.names import (
     AUTO_REBALANCING_FINALIZER,
     BROKER_ROLE,
@@ -30,6 +30,7 @@ from plimsoll.kafka.wire.names import (
     build_pod_set_name,
 )
 from plimsoll.kafka.wire.rebalance_specs import write_rebalance_spec
+from plimsoll.kube.conditions import to_json
 from plimsoll.kube.controller.finalizers import Finalizer
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.controllers.cluster_observer import ObservedCluster
     from plimsoll.kafka.cruise_control.client.ports import CruiseControls
     from plimsoll.kafka.model.auto_rebalance import AutoRebalance, AutoRebalanceAction, AutoRebalanceStep
-    from plimsoll.kafka.model.node_ids import NodePool
+    from plimsoll.kafka.model.node_ids import NodePool, PoolNodeIds
     from plimsoll.kafka.model.requests import Mode
     from plimsoll.kube.client import Client
 
@@ -147,25 +148,47 @@ class ClusterActuator:
     async def write_pool_status(
         self,
         observed: ObservedCluster,
-        pool: KafkaNodePool,
-        node_ids: Sequence[int],
+        pool: NodePool,
+        ids: PoolNodeIds,
         *,
-        roles: Sequence[str],
+        blocked: Collection[int],
         cluster_id: str,
+        warnings: Sequence[Reason],
     ) -> None:
-        """`roles`: those that its nodes have, which may be other ones than its spec asks for."""
-        metadata = pool.metadata
+        """Write the nodes of a pool and what is wrong with it. The roles are those that its nodes have.
+
+        A pool with a mistake keeps what its status has, and gets the condition.
+        """
+        resource = observed.pools.get(pool.name)
+        if resource is None:
+            return
+        known = [to_json(condition, omits_empty=True) for condition in resource.status.conditions]
+        conditions = build_pool_conditions(known, now=self._clock.now(), problem=ids.problem, warnings=warnings)
+        patch: dict[str, Any] = {} if conditions == known else {"conditions": conditions or None}
+        if ids.problem is None:
+            patch |= self._find_pool_changes(observed, pool, resource, ids.list_kept(blocked), cluster_id)
+        if patch:
+            metadata = resource.metadata
+            body = {"metadata": {"resourceVersion": metadata.resource_version}, "status": patch}
+            await self._client.merge_patch(
+                KafkaNodePool, metadata.name, body, namespace=metadata.namespace, subresource="status"
+            )
+
+    @staticmethod
+    def _find_pool_changes(
+        observed: ObservedCluster, pool: NodePool, resource: KafkaNodePool, node_ids: Sequence[int], cluster_id: str
+    ) -> dict[str, Any]:
+        metadata, status = resource.metadata, resource.status
         labels = {CLUSTER_LABEL: observed.kafka.metadata.name, POOL_NAME_LABEL: metadata.name}
         wanted: dict[str, Any] = {
             "nodeIds": list(node_ids),
-            "roles": sorted(roles),
+            "roles": sorted(pool.roles),
             "replicas": len(node_ids),
             "labelSelector": ",".join(f"{key}={value}" for key, value in sorted(labels.items())),
             "observedGeneration": metadata.generation,
         }
         if cluster_id:
             wanted["clusterId"] = cluster_id
-        status = pool.status
         known = {
             "nodeIds": list(status.node_ids),
             "roles": list(status.roles),
@@ -174,12 +197,7 @@ class ClusterActuator:
             "observedGeneration": status.observed_generation,
             "clusterId": status.cluster_id,
         }
-        patch = {field: value for field, value in wanted.items() if known[field] != value}
-        if patch:
-            body = {"metadata": {"resourceVersion": metadata.resource_version}, "status": patch}
-            await self._client.merge_patch(
-                KafkaNodePool, metadata.name, body, namespace=metadata.namespace, subresource="status"
-            )
+        return {field: value for field, value in wanted.items() if known[field] != value}
 
     # ---- automatic rebalances
 

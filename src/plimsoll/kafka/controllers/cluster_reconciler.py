@@ -346,12 +346,14 @@ class _Reconcile:
     async def _write_pool_statuses(self, decision: _Decision) -> None:
         cluster_id = self._get_cluster_id(decision)
         for pool, ids in self._iterate_pools(decision):
-            resource = self._observed.pools.get(pool.name)
-            if resource is not None and ids.problem is None:
-                kept = ids.list_kept(decision.blocked)
-                await self._actuator.write_pool_status(
-                    self._observed, resource, kept, roles=pool.roles, cluster_id=cluster_id
-                )
+            await self._actuator.write_pool_status(
+                self._observed,
+                pool,
+                ids,
+                blocked=decision.blocked,
+                cluster_id=cluster_id,
+                warnings=[warning for warning in decision.warnings if warning.facts.get("pool") == pool.name],
+            )
 
     async def _write_pod_sets(self, decision: _Decision) -> None:
         for pool, ids in self._iterate_pools(decision):

@@ -45,6 +45,14 @@ def build_conditions(
     return [set_transition_time(condition, find_unchanged(known, condition), now) for condition in conditions]
 
 
+def build_pool_conditions(
+    before: Any, *, now: datetime, problem: Reason | None, warnings: Iterable[Reason]
+) -> list[dict[str, Any]]:
+    """What is wrong with a node pool; empty: nothing. As Strimzi's, a pool has no condition Ready."""
+    conditions = build_conditions(before, now=now, problem=problem, warnings=warnings)
+    return [condition for condition in conditions if condition["type"] != READY]
+
+
 def explain_creation(brokers: Collection[int]) -> Reason | None:
     """Why a cluster that was never seen is not ready. It is no mistake. None: it has no brokers."""
     if not brokers:

@@ -11,7 +11,7 @@ from plimsoll.kafka.settings import KafkaSettings
 from tests.kafka.controllers.operator_bench import API, OperatorBench
 from tests.kafka.controllers.pod_set_cluster import SETS
 from tests.kafka.controllers.swept_bench import SweptBench
-from tests.kafka.controllers.test_bad_input import list_messages
+from tests.kafka.controllers.test_bad_input import OPEN_DEFINITIONS, list_messages
 
 FINALIZER = "plimsoll.io/node-pool"
 POOLS = f"{API}/kafkanodepools"
@@ -21,6 +21,11 @@ def make_two_pools(bench: OperatorBench, **more: Any) -> None:
     """Pools p (0 to 2) and q (10 to 12); q holds replicas too."""
     bench.make_cluster(pools=("p", "q"), **more)
     bench.brokers.create_topic("more", [[10, 0, 1], [11, 1, 2], [12, 2, 0]], size_bytes=1_000_000)
+
+
+def list_pool_conditions(bench: OperatorBench, name: str = "p") -> list[tuple[str, str]]:
+    conditions = bench.read_pool(name)["status"].get("conditions", [])
+    return [(condition["type"], condition["reason"]) for condition in conditions]
 
 
 # ---- roles
@@ -34,12 +39,31 @@ def test_a_pool_whose_brokers_hold_replicas_keeps_the_broker_role():
         assert bench.conditions == {"Ready": [""], "Warning": ["ScaleDownPreventionCheck"]}
         assert "pool p keeps the role broker: brokers 0, 1, 2 hold replicas" in list_messages(bench)
         assert bench.read_pool()["status"]["roles"] == ["broker"]
+        assert list_pool_conditions(bench) == [("Warning", "ScaleDownPreventionCheck")]
         assert bench.read_pool()["spec"]["roles"] == ["controller"], "the spec is the user's"
         assert len(bench.live) == 3
         del bench.brokers.catch_up().topics["orders"]
         bench.step()
         assert bench.conditions == {"Ready": [""]}
         assert bench.read_pool()["status"]["roles"] == ["controller"]
+        assert list_pool_conditions(bench) == []
+
+
+def test_a_mistake_in_a_pool_is_a_condition_of_the_pool():
+    with OperatorBench(definitions=OPEN_DEFINITIONS) as bench:
+        bench.make_cluster(pools=("p", "q"))
+        bench.scale(-1)
+        bench.step()
+        before = bench.read_pool()
+        assert before["status"]["nodeIds"] == [0, 1, 2]
+        assert list_pool_conditions(bench) == [("NotReady", "InvalidResourceException")]
+        assert list_pool_conditions(bench, "q") == []
+        bench.run.advance_by(60)
+        bench.step(2)
+        assert bench.read_pool() == before, "not a single write"
+        bench.scale(3)
+        bench.step()
+        assert list_pool_conditions(bench) == []
 
 
 def test_a_pool_that_keeps_its_role_scales_up_with_brokers():

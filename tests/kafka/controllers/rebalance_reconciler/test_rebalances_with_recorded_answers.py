@@ -121,7 +121,6 @@ def test_a_slow_computation(world: RecordedCluster):
         ("error-missing-hard-goals", "IllegalArgumentException"),
         ("add-broker-too-early-1", "IllegalArgumentException"),
         ("error-bad-regex", "CruiseControlRestException"),
-        ("auth-none", "CruiseControlRestException"),
         ("auth-user-post-rebalance", "CruiseControlRestException"),
     ],
 )
@@ -134,6 +133,14 @@ def test_errors_that_wait_for_a_user(world: RecordedCluster, name: str, reason: 
     world.annotate("refresh")
     world.answer("add-broker-dryrun-verbose")
     assert (world.state(), world.annotations()) == ("ProposalReady", {})
+
+
+def test_a_password_that_is_refused_is_read_again(world: RecordedCluster):
+    world.create()
+    world.answer("auth-none")
+    assert (world.state(), world.reason()) == ("NotReady", "CruiseControlAccessMissingException")
+    world.answer("add-broker-dryrun-verbose")
+    assert world.state() == "ProposalReady"
 
 
 def test_a_second_execution_is_waited_for(world: RecordedCluster):
