@@ -46,7 +46,8 @@ def kafka(kafka_cluster: RealKafka) -> RealKafka:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+            for kind in ("socket", "ssl"):
+                item.add_marker(pytest.mark.filterwarnings(f"ignore:unclosed <{kind}:ResourceWarning"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
 import sys
 import time
 from pathlib import Path
@@ -48,6 +50,12 @@ class TriedKafka:
         pods = self.up.objects("pods", "-n", "kafka", "-l", "strimzi.io/pool-name=brokers")
         name = f"my-cluster-brokers-{broker}"
         return next((pod for pod in pods if pod["metadata"]["name"] == name), None)
+
+    def count_restarts(self, broker: int) -> int | None:
+        """None: it is not ready."""
+        pod = self.find_pod(broker)
+        (container,) = pod["status"]["containerStatuses"] if pod is not None else ({"ready": False},)
+        return container["restartCount"] if container["ready"] else None
 
     def read_state(self) -> str:
         return self.up.kubectl("get", "kafka", "my-cluster", "-n", "kafka", "-o", f"jsonpath={STATE}")
@@ -123,15 +131,21 @@ def _wait_until_ended(directory: Path) -> None:
         time.sleep(0.1)
 
 
-def _list_processes(directory: Path) -> list[str]:
-    found = []
+def _kill_node(directory: Path, pod: str) -> None:
+    (pid,) = (pid for pid, words in _list_processes(directory).items() if f"/{pod}/" in words)
+    os.kill(pid, signal.SIGKILL)
+
+
+def _list_processes(directory: Path) -> dict[int, str]:
+    """Command lines of nodes by process id."""
+    found = {}
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if f"{directory}/" in words and "kafka.Kafka" in words:
-            found.append(words)
+            found[int(path.parent.name)] = words
     return found
 
 
@@ -163,6 +177,9 @@ def test_brokers_that_are_controllers_too_are_scaled_over_tls_and_clients_log_in
         assert kafka.properties["security.protocol"] == "SASL_SSL"
         kafka.scale(2)
         kafka.wait_until_grown(1)
+        _kill_node(up.data, "my-cluster-brokers-1")
+        up.until(lambda: kafka.count_restarts(1) == 1, "the pod is started again, and is ready")
+        assert kafka.ask(lambda admin: admin.describe_log_dirs(1)).log_dirs
         kafka.scale(1)
         kafka.wait_until_shrunk(1)
         assert set(kafka.count_replicas()) == {0}

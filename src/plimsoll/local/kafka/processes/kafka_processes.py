@@ -1,7 +1,7 @@
 """Pods of Kafka clusters as real processes: the `ContainerRuntime` of the virtual kubelet for brokers and controllers.
 
 A pod becomes a directory, a configuration and a JVM. A controller is ready when it listens, a broker when the cluster
-says that it is not fenced. Whatever happens to this process, the nodes end with it (`distribution`).
+also says that it is not fenced. Whatever happens to this process, the nodes end with it (`distribution`).
 """
 
 from __future__ import annotations
@@ -286,7 +286,9 @@ class KafkaProcesses:
         has_brokers = any(node.is_broker and node.node_id in listening for node in nodes)
         unfenced = await self._probe.list_unfenced(kafka) if has_brokers else frozenset()
         for node in nodes:
-            self._set_ready(node, is_ready=node.node_id in (unfenced if node.is_broker else listening))
+            # A broker that was killed and starts again is not fenced until the controller misses it.
+            is_ready = node.node_id in listening and (node.node_id in unfenced or not node.is_broker)
+            self._set_ready(node, is_ready=is_ready)
 
     def _set_ready(self, node: _Node, *, is_ready: bool) -> None:
         node.failures = 0 if is_ready else node.failures + 1
