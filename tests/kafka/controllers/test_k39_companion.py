@@ -196,6 +196,7 @@ def test_k39_a_config_map_of_a_user_is_not_taken_for_the_state():
         bench.make_running()
         bench.scale(4)
         bench.run_strimzi()
+        assert bench.run.run_until(bench.parts.clusters.run("kafka", "")) is None, "pools of no cluster are left alone"
         result = bench.step()
         assert result is not None
         assert result.problem is not None

@@ -82,7 +82,12 @@ class CompanionReconciler:
         self._inputs = RebalanceInputs(self._observer, dependencies.brokers, dependencies.cruise_controls)
 
     async def run(self, namespace: str, name: str) -> ClusterResult | None:
-        """Reconcile one cluster; None: it is gone, or does not ask for it and nothing of ours is left."""
+        """Reconcile one cluster; None: it is gone, or does not ask for it and nothing of ours is left.
+
+        `name` empty: node pools that belong to no cluster, which are Strimzi's and never written.
+        """
+        if not name:
+            return None
         try:
             observed = await self._observer.observe(namespace, name)
         except ReconcileFailed as error:
