@@ -18,7 +18,7 @@ _MOST_BROKERS: Final = 20
 _FIRST_SCREEN = """\
 ready at {url}
 
-{brokers} of Kafka {version} run on this machine, with the operator and its engine.
+This machine runs {brokers} of Kafka {version}, with the operator and its engine.
 Topics orders and payments hold some data. Files and logs are in {data}.
 
 Try it in another terminal:

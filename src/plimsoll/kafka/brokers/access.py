@@ -44,10 +44,10 @@ class KubernetesBrokers:
 
     async def read_settings(self, kafka: Kafka) -> ConnectionSettings:
         """How to reach the brokers. Raises `KafkaUnavailable` while a Secret is missing or cannot be used."""
-        bootstrap = self._list_addresses(kafka)
-        if not bootstrap:
-            raise KafkaUnavailable(f"no broker of {kafka.metadata.namespace}/{kafka.metadata.name} runs")
         try:
+            bootstrap = self._list_addresses(kafka)
+            if not bootstrap:
+                raise KafkaUnavailable(f"no broker of {kafka.metadata.namespace}/{kafka.metadata.name} runs")
             security = read_internal_security(kafka)
             if not security.is_encrypted:
                 return ConnectionSettings(bootstrap=bootstrap)

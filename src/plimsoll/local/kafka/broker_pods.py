@@ -84,6 +84,12 @@ def read_log_dirs(storage: Any, broker: int) -> dict[str, int]:
     return paths or {_build_path("data", broker): DEFAULT_DISK_BYTES}
 
 
+def read_topology_key(rack: Any) -> str:
+    """The label of nodes that `spec.kafka.rack` names."""
+    key = rack.get("topologyKey") if isinstance(rack, dict) else None
+    return key if isinstance(key, str) and key else ZONE_LABEL
+
+
 def keeps_data(storage: Any) -> bool:
     """Whether volumes outlive their pod."""
     written = storage if isinstance(storage, dict) else {}

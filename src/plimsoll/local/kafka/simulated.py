@@ -174,7 +174,7 @@ class SimulatedBrokerPods:
     def _run_broker(self, key: Key, kafka: SimulatedKafka, broker: BrokerPod) -> None:
         state = kafka.catch_up()
         known = state.brokers.get(broker.id)
-        rack = self.topology.find_rack(broker)
+        rack = self.topology.find_rack(key, broker)
         if known is None or not (known.is_running or known.is_registered or state.has_logs(broker.id)):
             kafka.add_broker(broker.id, rack=rack, log_dirs=self.topology.find_log_dirs(key, broker))
         elif not known.is_running:

@@ -9,11 +9,11 @@ from plimsoll.kube.informer.events import Key
 from plimsoll.local.kafka.broker_pods import (
     CLUSTER_LABEL,
     CONTROLLER_LABEL,
-    ZONE_LABEL,
     read_broker_pod,
     read_cluster_key,
     read_log_dirs,
     read_node_cluster,
+    read_topology_key,
 )
 from plimsoll.objects.api.kafka import Kafka, KafkaNodePool
 from plimsoll.objects.api.nodes import Node
@@ -76,10 +76,12 @@ class KafkaTopology:
                 found[broker.id] = broker
         return sorted(found.values(), key=lambda broker: broker.id)
 
-    def find_rack(self, broker: BrokerPod) -> str:
-        """The zone of its node."""
+    def find_rack(self, key: Key, broker: BrokerPod) -> str:
+        """The label of its node that the Kafka names; its zone, if the Kafka names none."""
+        kafka = self.find_kafka(key)
+        label = read_topology_key(None if kafka is None else kafka.spec.kafka.rack)
         node = self._nodes.cache.get(broker.node) if broker.node else None
-        return "" if node is None else node.metadata.labels.get(ZONE_LABEL, "")
+        return "" if node is None else node.metadata.labels.get(label, "")
 
     def find_log_dirs(self, key: Key, broker: BrokerPod) -> dict[str, int]:
         return read_log_dirs(self.find_storage(key, broker), broker.id)

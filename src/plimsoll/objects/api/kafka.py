@@ -35,6 +35,7 @@ class KafkaClusterSpec(Wire):
     resources: Json = None
     config: Json = None
     listeners: Json = None
+    rack: Json = None
     template: KafkaTemplate = KafkaTemplate()
 
 

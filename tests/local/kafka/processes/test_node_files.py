@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.local.kafka.broker_pods import keeps_data
+from plimsoll.local.kafka.broker_pods import keeps_data, read_topology_key
 from plimsoll.local.kafka.kafka_ids import build_cluster_id, generate_kafka_id
 from plimsoll.local.kafka.processes.cluster_directory import ClusterDirectory
 from plimsoll.local.kafka.processes.configuration import (
@@ -25,9 +26,6 @@ from plimsoll.local.kafka.processes.configuration import (
 )
 from plimsoll.objects.kafka_security import InternalSecurity
 from plimsoll.runtime.entropy import SeededEntropy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def build_node(*roles: str, **changes: Any) -> dict[str, str]:
@@ -150,6 +148,29 @@ def test_volumes_end_with_their_pod_unless_they_are_claims(tmp_path: Path):
 )
 def test_only_claims_outlive_a_pod(storage: Any, *, expected: bool):
     assert keeps_data(storage) is expected
+
+
+@pytest.mark.parametrize(
+    ("rack", "label"),
+    [
+        ({"topologyKey": "example.com/row"}, "example.com/row"),
+        (None, "topology.kubernetes.io/zone"),
+        ({"topologyKey": 7}, "topology.kubernetes.io/zone"),
+    ],
+)
+def test_the_kafka_names_the_label_of_racks(rack: Any, label: str):
+    assert read_topology_key(rack) == label
+
+
+def test_a_damaged_file_is_named_and_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    cluster = ClusterDirectory(Path("data"), "id", entropy=SeededEntropy("ids"))
+    (log_dir,) = cluster.prepare_log_dirs("pod", ["/var/lib/kafka/data"], uid="a", keeps_data=True)
+    cluster.write_meta([log_dir], 3)
+    assert "cluster.id=id\nnode.id=3\n" in (tmp_path / "data/pod/var/lib/kafka/data/meta.properties").read_text()
+    (tmp_path / "data" / "cluster.json").write_text("{")
+    with pytest.raises(InvalidInput, match=r"cluster\.json: is damaged"):
+        ClusterDirectory(Path("data"), "id", entropy=SeededEntropy("ids"))
 
 
 def test_ids_have_kafkas_form():

@@ -109,6 +109,21 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         find_distribution()
 
 
+def test_a_java_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "kafka.jar").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PLIMSOLL_KAFKA_JARS", str(tmp_path / "jars"))
+    java = tmp_path / "bin" / "java"
+    for version, is_enough in (('openjdk version "11.0.2"', False), ("", False), ('openjdk version "17.0.15"', True)):
+        java.write_text(f"#!/bin/sh\necho '{version}' >&2\n")
+        if is_enough:
+            assert find_distribution().class_path == str(tmp_path / "jars" / "kafka.jar")
+        else:
+            with pytest.raises(DistributionMissing, match="need Java 17 or later"):
+                find_distribution()
+
+
 def _wait_for_word(node: NodeProcess) -> None:
     until_s = time.monotonic() + 30
     while "started" not in node.read_log():

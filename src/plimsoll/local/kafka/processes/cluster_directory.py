@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 from plimsoll.local.kafka.kafka_ids import generate_kafka_id
 from plimsoll.local.kafka.processes.configuration import HOST
@@ -53,18 +54,23 @@ class ClusterFile(Value):
 
 
 class ClusterDirectory:
-    """The files of a cluster. What is chosen once is kept: ids, and ports while they are free."""
+    """The files of a cluster. What is chosen once is kept: ids, and ports while they are free.
+
+    Raises `InvalidInput` if what was kept cannot be read.
+    """
 
     def __init__(self, root: Path, cluster_id: str, *, entropy: Entropy) -> None:
-        self.root = root
+        # Nodes have a working directory of their own.
+        self.root = root = root.absolute()
         self._entropy = entropy
         root.mkdir(parents=True, exist_ok=True)
         path = root / _CLUSTER
-        self._file = (
-            msgspec.json.decode(path.read_bytes(), type=ClusterFile)
-            if path.exists()
-            else ClusterFile(cluster_id=cluster_id)
-        )
+        try:
+            self._file = msgspec.json.decode(path.read_bytes(), type=ClusterFile)
+        except FileNotFoundError:
+            self._file = ClusterFile(cluster_id=cluster_id)
+        except msgspec.DecodeError as error:
+            raise InvalidInput(f"is damaged: {error}", path=str(path)) from None
 
     @property
     def cluster_id(self) -> str:

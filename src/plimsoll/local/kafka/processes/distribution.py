@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -52,6 +53,8 @@ _NEEDED: Final = {
     "java": "Java 17 or later (java), which runs the brokers",
     "setpriv": "setpriv (util-linux), which ends the brokers when their parent dies",
 }
+_LEAST_JAVA: Final = 17
+_VERSION: Final = re.compile(r'version "(\d+)')
 _MAVEN: Final = "Maven (mvn), which fetches Kafka once"
 
 
@@ -108,9 +111,20 @@ def find_distribution() -> KafkaDistribution:
         log4j = home / "log4j2.xml"
         log4j.write_text(_LOG4J)
         class_path = ":".join(sorted(str(jar) for jar in jars.glob("*.jar")))
-        java = subprocess.run([_find("java"), "-version"], capture_output=True, text=True, check=True).stderr  # noqa: S603 - the java on PATH
+        java = _read_java_version()
         digest = hashlib.sha256(f"{java}{class_path}".encode()).hexdigest()[:12]
         return KafkaDistribution(class_path, log4j, home / f"classes-{digest}.jsa")
+
+
+def _read_java_version() -> str:
+    """What Java says about itself. Raises `DistributionMissing` if it is too old, or does not run."""
+    command = [_find("java"), "-version"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False).stderr  # noqa: S603 - the java on PATH
+    found = _VERSION.search(told)
+    if found is None or int(found[1]) < _LEAST_JAVA:
+        first = told.strip().splitlines()[0][:200] if told.strip() else "it prints nothing"
+        raise DistributionMissing(f"real Kafka brokers need Java {_LEAST_JAVA} or later; java -version: {first}")
+    return told
 
 
 def list_missing(jars: Path, *, is_chosen: bool) -> list[str]:

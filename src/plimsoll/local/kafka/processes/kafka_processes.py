@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
+from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer.events import Key
 from plimsoll.local.kafka.broker_pods import BROKER_LABEL, keeps_data, read_broker_pod, read_node_cluster
 from plimsoll.local.kafka.processes.cluster_security import ClusterSecurity
@@ -226,7 +227,7 @@ class KafkaProcesses:
                 directory = await self._preparation.prepare(node.cluster, node.pod)
                 process = NodeProcess(self._distribution, directory)
                 process.start()
-            except (NotPrepared, DirectoryInUse, OSError) as error:
+            except (NotPrepared, InvalidInput, DirectoryInUse, OSError) as error:
                 self._set_message(node, str(error))
                 await self._clock.sleep(_PROBE_S)
                 continue
@@ -244,6 +245,8 @@ class KafkaProcesses:
     def _look(self) -> None:
         now_s = self._clock.monotonic_s()
         for node in self._nodes.values():
+            if node.starting is not None and node.starting.done() and not node.starting.cancelled():
+                node.starting.result()  # an error here is a bug, and the supervisor reports it
             if node.has_ended and not node.is_reported:
                 assert node.process is not None
                 node.is_reported, node.is_ready = True, False

@@ -103,7 +103,7 @@ class NodePreparation:
                 roles=roles,
                 controllers=tuple(f"{HOST}:{controller.port}" for controller in cluster.controllers),
                 log_dirs=log_dirs,
-                rack=self._topology.find_rack(node) if BROKER in roles else "",
+                rack=self._topology.find_rack(key, node) if BROKER in roles else "",
                 control_plane=listeners[CONTROL_PLANE],
                 listeners=tuple(listener for listener in listeners.values() if listener.name != CONTROL_PLANE),
                 settings=read_settings(kafka.spec.kafka.config),
