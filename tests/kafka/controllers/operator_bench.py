@@ -16,7 +16,6 @@ from plimsoll.kafka.brokers.ports import KafkaUnavailable
 from plimsoll.kafka.builder import KafkaOperatorParts, OperatorDependencies
 from plimsoll.kafka.controllers.pod_set_controller import PodSetController
 from plimsoll.kafka.engine.engine import run_inline
-from plimsoll.kafka.executor.errors import RecordUnusable
 from plimsoll.kafka.executor.record_stores import MemoryExecutionStore
 from plimsoll.kafka.settings import KafkaSettings, RebalanceEngine
 from plimsoll.kube.client import Client
@@ -72,10 +71,6 @@ STRIKES: dict[str, dict[str, Callable[[], Any]]] = {
         "lost": lambda: _fail(KafkaUnavailable("the connection broke")),
         "refused": lambda: _fail(KafkaUnavailable("no broker answered")),
     },
-    "record": {
-        "lost": lambda: _fail(RecordUnusable("the answer was lost")),
-        "refused": lambda: _fail(RecordUnusable("nothing was written")),
-    },
 }
 """What the caller of a port gets when its call is struck."""
 
@@ -118,7 +113,7 @@ class OperatorBench(PodSetCluster):
         settings: KafkaSettings | None = None,
         definitions: Iterable[Json] | None = None,
     ) -> None:
-        """`fault` strikes the calls of the operator: to Kubernetes, the engine, the brokers and the record."""
+        """`fault` strikes the calls of the operator: to Kubernetes, the engine and the brokers."""
         super().__init__(parts=self._build_parts, definitions=definitions)
         has_no_engine = ENGINE == "cruise-control" and settings is None
         self.settings = settings or KafkaSettings(
@@ -126,8 +121,6 @@ class OperatorBench(PodSetCluster):
         )
         self.cruise_control = RecordedCruiseControl(lambda: self.clusters.find(NAMESPACE, "c"))
         self.fault = fault
-        self.faulty = {"kubernetes", "engine", "brokers", "record"}
-        """The ports that the fault strikes."""
         self.executions: dict[str, str] = {}
         """The requests of executions that were begun, by their ids."""
         self.sent: list[str] = []
@@ -179,15 +172,13 @@ class OperatorBench(PodSetCluster):
         )
 
     def wrap(self, port: Any, kind: str) -> Any:
-        if self.fault is None or kind not in self.faulty:
+        if self.fault is None:
             return port
         return translate_strikes(self.fault.wrap(port), **STRIKES[kind])
 
     def open_store(self, _client: Client, kafka: Kafka) -> ExecutionStore:
         """The record, which outlives the operator."""
-        store = self._stores.setdefault(kafka.metadata.uid, MemoryExecutionStore())
-        found: ExecutionStore = self.wrap(RecordingStore(store, self), "record")
-        return found
+        return RecordingStore(self._stores.setdefault(kafka.metadata.uid, MemoryExecutionStore()), self)
 
     @property
     def accepted(self) -> list[str]:
@@ -303,8 +294,8 @@ class OperatorBench(PodSetCluster):
             self.run.run_until(self.parts.rebalances.run_all())
         except Crashed:
             self.start_operator()
-        except PlimsollError:
-            """The controller would try again."""
+        except PlimsollError:  # the controller would try again
+            pass
         self.run.settle()
         self._restart_if_crashed()
 
