@@ -24,7 +24,7 @@ from plimsoll.kafka.planning.goals.obstacles import HigherGoals
 from plimsoll.kafka.planning.goals.racks import RackGoal
 from plimsoll.kafka.planning.goals.registry import build_goals
 from plimsoll.kafka.planning.goals.windows import find_margin, find_topic_limits
-from plimsoll.kafka.planning.loads import build_loads
+from plimsoll.kafka.planning.loads import Metric, build_loads
 from plimsoll.kafka.planning.log_dirs import balance_log_dirs
 from plimsoll.kafka.planning.placement import Placement, RackRule
 from plimsoll.kafka.planning.proposal_diff import list_proposals
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.requests import RebalanceRequest
     from plimsoll.kafka.model.settings import AnalyzerSettings
     from plimsoll.kafka.planning.goals.goal import Goal
+    from plimsoll.kafka.planning.placement import Limits
     from plimsoll.solver.replicas.problem import Windows
 
 _REPLICAS = "ReplicaDistributionGoal"
@@ -248,6 +249,7 @@ class _Optimization:
     def _build_windows(self, goals: list[Goal]) -> JointWindows:
         settings, is_removal = self._settings, self._scope.mode is Mode.REMOVE_BROKERS
         limits = {goal.name: goal.limits for goal in goals if goal.is_hard}
+        wanted = self._list_window_limits()
         has_bytes = _DISK in self._names or is_removal
         has_counts = _REPLICAS in self._names or is_removal
         counts = find_margin(settings.replica_count_balance_threshold, settings)
@@ -258,7 +260,15 @@ class _Optimization:
             disk=limits.get("DiskCapacityGoal"),
             replicas=limits.get("ReplicaCapacityGoal"),
             topic_caps=find_topic_limits(self._placement, settings)[1] if _TOPICS in self._names else None,
+            count_limits=wanted.get(Metric.REPLICAS),
+            byte_limits=wanted.get(Metric.DISK),
         )
+
+    def _list_window_limits(self) -> dict[Metric, Limits]:
+        """The limits of the goals of counts and bytes, as far as they are asked for."""
+        found = {goal.name: goal.limits for goal in self._goals}
+        metrics = {Metric.REPLICAS: found.get(_REPLICAS), Metric.DISK: found.get(_DISK)}
+        return {metric: limits for metric, limits in metrics.items() if limits is not None}
 
     def _optimize_goal(self, goal: Goal, budget: Budget) -> GoalResult:
         reason = self._inapplicable[goal.name]
@@ -312,7 +322,9 @@ class _Optimization:
             after=planned,
             proposals=proposals,
             goals=goals,
-            bounds=find_bounds(placement, proposals, self._windows, crowded=self._crowded),
+            bounds=find_bounds(
+                placement, proposals, self._windows, crowded=self._crowded, limits=self._list_window_limits()
+            ),
             balancedness_before=before,
             balancedness_after=after,
             provision=judge_provision(placement, self._names, self._settings),

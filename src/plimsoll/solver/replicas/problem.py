@@ -59,6 +59,9 @@ class ReplicaProblem:
     count_window: float = 0.09
     """The allowed distance from the mean count, as a share of it."""
     byte_window: float = 0.09
+    count_limits: tuple[Floats, Floats] | None = None
+    """[B], [B]: the least and the most replicas that are wanted beside the window; None: any."""
+    byte_limits: tuple[Floats, Floats] | None = None
     relief: bool = False
     """Allow the few extra moves that bring brokers into their byte window, also between brokers that stay."""
     is_rack_aware: bool = True

@@ -36,16 +36,36 @@ def find_windows(problem: ReplicaProblem, *, counts: Ints, held: Floats) -> Wind
     low = np.minimum(np.ceil(mean_count * (1 - problem.count_window) - _CLOSE), np.floor(mean_count + _CLOSE))
     high = np.maximum(np.floor(mean_count * (1 + problem.count_window) + _CLOSE), np.ceil(mean_count - _CLOSE))
     high = np.minimum(high, problem.max_replicas)
+    low = np.minimum(low, high)
     high_bytes = np.minimum(mean_bytes * (1 + problem.byte_window), problem.max_bytes)
+    low_bytes = np.minimum(mean_bytes * (1 - problem.byte_window), high_bytes)
+    groups = _group_brokers(problem.rack_of, closed)
+    if problem.count_limits is not None:
+        least, most = np.ceil(problem.count_limits[0]), np.floor(problem.count_limits[1])
+        low, high = _narrow(low, high, least, most, counts.astype(np.float64), groups)
+    if problem.byte_limits is not None:
+        low_bytes, high_bytes = _narrow(low_bytes, high_bytes, *problem.byte_limits, held, groups)
     return Windows(
         mean_count=mean_count,
         mean_bytes=mean_bytes,
-        low_count=np.minimum(low, high).astype(np.int64),
+        low_count=low.astype(np.int64),
         high_count=high.astype(np.int64),
-        low_bytes=np.minimum(mean_bytes * (1 - problem.byte_window), high_bytes),
+        low_bytes=low_bytes,
         high_bytes=high_bytes,
-        groups=_group_brokers(problem.rack_of, closed),
+        groups=groups,
     )
+
+
+def _narrow(
+    low: Floats, high: Floats, least: Floats, most: Floats, amounts: Floats, groups: tuple[Ints, ...]
+) -> tuple[Floats, Floats]:
+    """The windows within limits, for the groups of brokers in which all of them can be inside both."""
+    low, high = low.copy(), high.copy()
+    for group in groups:
+        bottom, top = np.maximum(low[group], least[group]), np.minimum(high[group], most[group])
+        if (bottom <= top).all() and bottom.sum() <= amounts[group].sum() <= top.sum():
+            low[group], high[group] = bottom, top
+    return low, high
 
 
 def _share_out(total: float, rack_weight: Floats, cap: float) -> Floats:

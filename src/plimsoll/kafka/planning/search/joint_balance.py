@@ -35,6 +35,9 @@ class JointWindows:
     """The hard limit of replicas per broker."""
     topic_caps: Ints | None
     """[T]: the upper limit of a topic's replicas per broker."""
+    count_limits: Limits | None = None
+    """The limits of the goal of replicas. They are around one mean, and windows around that of each rack."""
+    byte_limits: Limits | None = None
 
 
 def balance_jointly(placement: Placement, windows: JointWindows, *, relief: bool) -> ReplicaSolution:
@@ -66,6 +69,8 @@ def _build_problem(placement: Placement, windows: JointWindows, *, relief: bool)
         topic_cap=np.full(topics, UNLIMITED, dtype=np.int64) if windows.topic_caps is None else windows.topic_caps,
         count_window=_NO_WINDOW if windows.count is None else windows.count,
         byte_window=byte_window,
+        count_limits=_get_range(windows.count_limits),
+        byte_limits=_get_range(windows.byte_limits),
         relief=relief,
         is_rack_aware=True,
     )
@@ -97,6 +102,10 @@ def _weigh_brokers(placement: Placement) -> Floats:
 def _is_equal(capacity: Floats, among: Flags) -> bool:
     known = capacity[among & np.isfinite(capacity)]
     return not len(known) or float(known.max()) <= float(known.min()) * (1 + _EQUAL)
+
+
+def _get_range(limits: Limits | None) -> tuple[Floats, Floats] | None:
+    return None if limits is None else (limits.low, limits.high)
 
 
 def _get_high(limits: Limits | None, brokers: int) -> Floats:
