@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from plimsoll.app.kafka.simulated_admin import SimulatedAdmin
-from plimsoll.cli.kafka import cruise_control, options, rebalancing
+from plimsoll.cli.kafka import cluster_lock, cruise_control, options, rebalancing
 from plimsoll.cli.kafka.cluster_lock import lock_cluster
 from plimsoll.kafka.executor.execution import Execution
 from plimsoll.local.kafka.answers import NoAnswer
@@ -362,11 +362,16 @@ def test_two_processes_with_two_data_directories_do_not_execute_on_one_cluster(k
         assert add(tmp_path / "first", "--yes").returncode == 0
 
 
+@pytest.mark.parametrize("state", ["file", ""])
 def test_a_cluster_is_used_without_its_lock_if_no_file_can_be_made(
-    kafka: SimulatedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kafka: SimulatedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
 ):
+    def find_no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
     (tmp_path / "file").write_text("", encoding="utf-8")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / state) if state else "")
+    monkeypatch.setattr(cluster_lock.Path, "home", find_no_home)
     ended = add(tmp_path, "--yes")
     assert ended.returncode == 0, ended.stderr
     assert "another process on this cluster is not noticed" in ended.stderr

@@ -38,9 +38,8 @@ def lock_cluster(cluster_id: str) -> Iterator[None]:
     if not cluster_id:
         yield
         return
-    file = _get_state_directory() / "kafka" / f"{_NOT_FOR_FILES.sub('_', cluster_id)}.lock"
     try:
-        lock = FileLock(file, errors=_ERRORS, in_use=lambda _file, holder: _refuse(cluster_id, holder))
+        lock = FileLock(_find_file(cluster_id), errors=_ERRORS, in_use=lambda _, holder: _refuse(cluster_id, holder))
     except _LockUnusable as error:
         typer.echo(f"warning: {error}; another process on this cluster is not noticed", err=True)
         yield
@@ -51,8 +50,12 @@ def lock_cluster(cluster_id: str) -> Iterator[None]:
         lock.release()
 
 
-def _get_state_directory() -> Path:
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "plimsoll"
+def _find_file(cluster_id: str) -> Path:
+    try:
+        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    except RuntimeError as error:  # a user without a home, as in a container
+        raise _LockUnusable("XDG_STATE_HOME is not set, and the user has no home directory") from error
+    return state / "plimsoll" / "kafka" / f"{_NOT_FOR_FILES.sub('_', cluster_id)}.lock"
 
 
 def _refuse(cluster_id: str, holder: str) -> ExecutionRefused:
