@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from plimsoll.app.kafka.simulated_admin import SimulatedAdmin
-from plimsoll.cli.kafka import cluster_lock, cruise_control, options, rebalancing
+from plimsoll.cli.kafka import cruise_control, options, rebalancing
 from plimsoll.cli.kafka.cluster_lock import lock_cluster
 from plimsoll.kafka.executor.execution import Execution
 from plimsoll.local.kafka.answers import NoAnswer
@@ -371,7 +371,7 @@ def test_a_cluster_is_used_without_its_lock_if_no_file_can_be_made(
 
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / state) if state else "")
-    monkeypatch.setattr(cluster_lock.Path, "home", find_no_home)
+    monkeypatch.setattr("plimsoll.cli.kafka.cluster_lock.Path.home", find_no_home)
     ended = add(tmp_path, "--yes")
     assert ended.returncode == 0, ended.stderr
     assert "another process on this cluster is not noticed" in ended.stderr
