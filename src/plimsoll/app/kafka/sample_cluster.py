@@ -76,7 +76,7 @@ class ClientLogin(NamedTuple):
             f'sasl.jaas.config={module} required username="{USER}" password="{self.password}";\n'
         )
 
-    def list_options(self) -> dict[str, str]:
+    def build_options(self) -> dict[str, str]:
         """Of kafka-python's clients."""
         return {
             "security_protocol": "SASL_SSL",
@@ -184,7 +184,7 @@ async def fill_topics(bootstrap: tuple[str, ...], login: ClientLogin | None) -> 
 
     def run_client() -> None:
         try:
-            _fill_topics({"bootstrap_servers": list(bootstrap), **(login.list_options() if login else {})})
+            _fill_topics({"bootstrap_servers": list(bootstrap), **(login.build_options() if login else {})})
         except KafkaError as error:
             log.warning("kafka.no_sample_topics", problem=str(error))
         with suppress(RuntimeError):  # the loop is closed

@@ -98,33 +98,33 @@ class KafkaDistribution(NamedTuple):
 
 def find_distribution() -> KafkaDistribution:
     """The distribution; it is fetched if it is not there yet. Raises `DistributionMissing`."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    home = cache / "plimsoll" / f"kafka-{KAFKA_VERSION}"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.directory() / ".cache")
+    directory = cache / "plimsoll" / f"kafka-{KAFKA_VERSION}"
     chosen = os.environ.get(JARS_VARIABLE)
-    jars = Path(chosen) if chosen else home / "jars"
+    jars = Path(chosen) if chosen else directory / "jars"
     if missing := list_missing(jars, is_chosen=bool(chosen)):
         raise DistributionMissing(f"real Kafka brokers need: {'; '.join(missing)}")
-    home.mkdir(parents=True, exist_ok=True)
-    with _lock(home / "lock"):
+    directory.mkdir(parents=True, exist_ok=True)
+    with _lock(directory / "lock"):
         if not jars.is_dir():
-            _fetch(home, jars)
-        log4j = home / "log4j2.xml"
+            _fetch(directory, jars)
+        log4j = directory / "log4j2.xml"
         log4j.write_text(_LOG4J)
         class_path = ":".join(sorted(str(jar) for jar in jars.glob("*.jar")))
         java = _read_java_version()
         digest = hashlib.sha256(f"{java}{class_path}".encode()).hexdigest()[:12]
-        return KafkaDistribution(class_path, log4j, home / f"classes-{digest}.jsa")
+        return KafkaDistribution(class_path, log4j, directory / f"classes-{digest}.jsa")
 
 
 def _read_java_version() -> str:
     """What Java says about itself. Raises `DistributionMissing` if it is too old, or does not run."""
     command = [_find("java"), "-version"]
-    told = subprocess.run(command, capture_output=True, text=True, check=False).stderr  # noqa: S603 - the java on PATH
-    found = _VERSION.search(told)
+    printed = subprocess.run(command, capture_output=True, text=True, check=False).stderr  # noqa: S603 - the java on PATH
+    found = _VERSION.search(printed)
     if found is None or int(found[1]) < _LEAST_JAVA:
-        first = told.strip().splitlines()[0][:200] if told.strip() else "it prints nothing"
+        first = printed.strip().splitlines()[0][:200] if printed.strip() else "it prints nothing"
         raise DistributionMissing(f"real Kafka brokers need Java {_LEAST_JAVA} or later; java -version: {first}")
-    return told
+    return printed
 
 
 def list_missing(jars: Path, *, is_chosen: bool) -> list[str]:
@@ -137,8 +137,8 @@ def list_missing(jars: Path, *, is_chosen: bool) -> list[str]:
     return missing if shutil.which("mvn") is not None else [*missing, _MAVEN]
 
 
-def _fetch(home: Path, jars: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=home) as scratch:
+def _fetch(directory: Path, jars: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=directory) as scratch:
         Path(scratch, "pom.xml").write_text(_POM)
         command = [_find("mvn"), "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={scratch}/jars"]
         try:
