@@ -98,7 +98,7 @@ class KafkaDistribution(NamedTuple):
 
 def find_distribution() -> KafkaDistribution:
     """The distribution; it is fetched if it is not there yet. Raises `DistributionMissing`."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.directory() / ".cache")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     directory = cache / "plimsoll" / f"kafka-{KAFKA_VERSION}"
     chosen = os.environ.get(JARS_VARIABLE)
     jars = Path(chosen) if chosen else directory / "jars"
