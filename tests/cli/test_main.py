@@ -144,8 +144,6 @@ def test_the_help_of_run_nodes_describes_every_flag():
 
 
 def test_a_reader_that_has_enough_is_not_an_error():
-    """Whether it ends before the first line or after it."""
-    for reader in ("true", "head -1"):
-        command = f"{sys.executable} -m plimsoll completion bash | {reader} > /dev/null; exit ${{PIPESTATUS[0]}}"
-        ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-        assert (ended.returncode, ended.stderr) == (0, "")
+    command = f"{sys.executable} -m plimsoll completion bash | true; exit ${{PIPESTATUS[0]}}"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -281,7 +281,7 @@ HEAD = '{"format": "plimsoll.dev/kafka-dump/v1", '
         ("format: other", "format: is 'other'; a dump of Kafka has plimsoll.dev/kafka-dump/v1"),
         (HEAD + '"brokers": [{}]}', "brokers[0]: the field id is missing"),
         (HEAD + '"brokers": [{"id": "1"}]}', "brokers[0].id: must be a whole number, and is a text"),
-        (HEAD + '"brokers": [{"id": -1}]}', "brokers[0].id: must be a whole number of at least 0"),
+        (HEAD + '"brokers": [{"id": -1}]}', "brokers[0].id: out of range; the least is 0"),
         (
             HEAD + '"topics": [{"name": "", "partitions": []}]}',
             "topics[0].name: must be a text of at least 1 ",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from contextlib import asynccontextmanager, contextmanager
@@ -16,6 +17,7 @@ import typer
 from plimsoll.app.kafka.simulated_admin import SimulatedAdmin
 from plimsoll.cli.kafka import cruise_control, options, rebalancing
 from plimsoll.cli.kafka.cluster_lock import lock_cluster
+from plimsoll.kafka.executor.context import ExecutionContext
 from plimsoll.kafka.executor.execution import Execution
 from plimsoll.local.kafka.answers import NoAnswer
 from plimsoll.local.kafka.cluster import SimulatedKafka
@@ -48,7 +50,13 @@ def kafka(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimulatedKafka:
     for module in (options, rebalancing, cruise_control):
         monkeypatch.setattr(module, "connect", connect)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(ExecutionContext, "wait", check_again_soon)
     return cluster
+
+
+async def check_again_soon(_context: ExecutionContext) -> None:
+    """Brokers that are simulated in real time need no second between two checks."""
+    await asyncio.sleep(0.01)
 
 
 def rebalance(data: Path, *arguments: str) -> CommandResult:
