@@ -178,7 +178,7 @@ def find_problems(story: Story, fault: Branches) -> list[str]:
 
 
 BROKER_READS = ("describe_", "list_", "read_")
-"""Calls whose caller cannot tell a lost answer from a refusal."""
+"""Calls whose caller cannot distinguish a lost answer from a refusal."""
 STRIDE = 13
 """Every how many calls one is struck in a short run, in one of the three ways."""
 
