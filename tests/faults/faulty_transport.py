@@ -6,7 +6,7 @@
     ...
     faults.stop()
 
-Writes and reads of single objects pass. A fault of a list breaks the watches of the kind and lets them expire, so that
+Writes pass. A fault of a list breaks the watches of the kind and lets them expire, so that
 an informer lists again while the fault holds.
 """
 
@@ -31,7 +31,7 @@ _MINUTE_S = 60.0
 
 
 class Read(NamedTuple):
-    """A read: `list` or `watch` of a plural, or a call of a provider."""
+    """A read: `list`, `watch` or `get` of a plural, or a call of a provider."""
 
     verb: str
     resource: str
@@ -68,6 +68,10 @@ class TransportFaults:
         broken, self._broken = self._broken, asyncio.Event()
         broken.set()
 
+    def record_anew(self) -> None:
+        """Let stale answers be the next ones, not the first ones."""
+        self._recorded.clear()
+
     def lie_about(self, verb: str, resource: str) -> Lie | None:
         if self._read != (verb, resource) or self._lie is None:
             return None
@@ -90,9 +94,10 @@ class TransportFaults:
             if self._read is None or self._read.resource == resource:
                 return
 
-    async def answer_list(self, call: Request, reply: Response, resource: str) -> Response:
-        lie = self.lie_about("list", resource)
-        if lie is None:
+    async def answer_read(self, call: Request, reply: Response, read: Read) -> Response:
+        """The answer to a list or to the read of one object."""
+        lie = self.lie_about(*read)
+        if lie is None or (lie not in STATUS_CODES and not reply.is_success):
             if reply.is_success:
                 self._recorded.setdefault(call.url, reply.body)
             return reply
@@ -106,7 +111,8 @@ class TransportFaults:
             return reply._replace(body=reply.body[: len(reply.body) // 2])
         if lie is Lie.STALE:
             return reply._replace(body=self._recorded.get(call.url, reply.body))
-        return reply._replace(body=change_document(lie, reply.body) or b"")
+        changed = change_document(lie, reply.body)
+        return Response(status=404, body=_NOT_FOUND) if changed is None else reply._replace(body=changed)
 
     async def watch_frames(self, frame: bytes, resource: str, earlier: list[bytes], number: int) -> list[bytes]:
         """What a watch sends in place of a frame."""
@@ -145,11 +151,12 @@ class FaultyTransport:
         self._faults = faults
 
     async def send(self, call: Request) -> Response:
-        resource = _listed_resource(call)
-        if resource is None:
+        read = _find_read(call)
+        if read is None:
             return await self._transport.send(call)
         if not call.is_stream:
-            return await self._faults.answer_list(call, await self._transport.send(call), resource)
+            return await self._faults.answer_read(call, await self._transport.send(call), read)
+        resource = read.resource
         lie = self._faults.lie_about("watch", resource)
         if lie in STATUS_CODES:
             self._faults.struck += 1
@@ -165,6 +172,7 @@ class FaultyTransport:
         await self._transport.aclose()
 
 
+_NOT_FOUND = msgspec.json.encode({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404})
 _EXPIRED = msgspec.json.encode({"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410})
 
 
@@ -220,12 +228,14 @@ async def _next_of(stream: Stream) -> bytes | None:
     return await anext(stream, None)
 
 
-def _listed_resource(call: Request) -> str | None:
-    """The plural of a list or watch; None for other calls."""
+def _find_read(call: Request) -> Read | None:
+    """The list, watch or object that is asked for; None for other calls."""
     if call.method != "GET":
         return None
     parts = call.path.strip("/").split("/")
     rest = parts[2:] if parts[0] == "api" else parts[3:] if parts[0] == "apis" else []
-    if len(rest) == 3 and rest[0] == "namespaces":
+    if len(rest) > 2 and rest[0] == "namespaces":
         rest = rest[2:]
-    return rest[0] if len(rest) == 1 else None
+    if len(rest) == 2:
+        return Read("get", rest[0])
+    return Read("list", rest[0]) if len(rest) == 1 else None

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterator
 
     from tests.tidb.pd.fake_pd import FakePd
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def serving(answer: Answering, *, token: str = "") -> Iterator[str]:
+def serving(answer: Answering, *, token: str = "", tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """The address of a server that answers so: method, path and body in, status and body out; to who has the token."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -41,10 +42,12 @@ def serving(answer: Answering, *, token: str = "") -> Iterator[str]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         thread.join()

@@ -6,6 +6,7 @@ The API server is that of PLIMSOLL_E2E_KUBECONFIG, or one of our own. Tests do n
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import signal
 import subprocess
@@ -26,7 +27,7 @@ from tests.e2e.timeouts import PATIENCE_S
 from tests.tidb.autoscaled_clusters import SMALL, TIDB, group, homogeneous
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 
@@ -38,11 +39,21 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/plimsoll-tid
 class AutoscalerProcess:
     """A process, and where it serves its pages."""
 
-    def __init__(self, kubeconfig: Path, planner: str, pd: str, *, namespace: str) -> None:
+    def __init__(
+        self,
+        kubeconfig: Path,
+        planner: str,
+        pd: str,
+        *,
+        namespace: str,
+        more: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`planner` empty: it plans itself."""
         self.port = lasting_port()
         flags = (
-            "--planner",
-            planner,
+            *more,
+            *(("--planner", planner) if planner else ()),
             "--pd",
             pd,
             "--resync",
@@ -57,6 +68,7 @@ class AutoscalerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, **(environment or {})},
         )
 
     def page(self, path: str) -> str:

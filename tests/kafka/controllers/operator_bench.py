@@ -35,6 +35,7 @@ from tests.objects.crds.kafka_definitions import NAMESPACE
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from plimsoll.core.clock import Clock
     from plimsoll.kafka.executor.record import ExecutionRecord, ExecutionStore, RecordedPlan, RecordedState
     from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
     from plimsoll.local.components import Components
@@ -146,9 +147,10 @@ class OperatorBench(PodSetCluster):
         transport = self.wrap(EmbeddedTransport(self.application, token=ADMIN), "kubernetes")
         settings = ClientSettings(user_agent="kafka-operator", field_manager="kafka-operator", qps=0)
         entropy = SeededEntropy(f"operator {self._starts_of_operator}")
+        clock = self.get_operator_clock()
         client = Client(
             transport,
-            clock=self.run.clock,
+            clock=clock,
             entropy=entropy,
             settings=settings,
             kinds=OUR_KINDS,
@@ -158,7 +160,7 @@ class OperatorBench(PodSetCluster):
         self.parts = KafkaOperatorParts(
             OperatorDependencies(
                 client=client,
-                clock=self.run.clock,
+                clock=clock,
                 entropy=entropy,
                 connector=_WrappedConnector(connector, lambda admin: self.wrap(admin, "brokers")),
                 open_store=lambda kafka: self.open_store(client, kafka),
@@ -170,6 +172,9 @@ class OperatorBench(PodSetCluster):
                 wrap_web=lambda web: self.wrap(RecordingClient(web, self.sent), "engine"),
             )
         )
+
+    def get_operator_clock(self) -> Clock:
+        return self.run.clock
 
     def wrap(self, port: Any, kind: str) -> Any:
         if self.fault is None:

@@ -54,14 +54,15 @@ from plimsoll.objects.api.kafka import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from plimsoll.kube.client import Client
-    from plimsoll.objects.api.meta import Json, WireObject
+    from plimsoll.objects.api.meta import Json, ObjectMeta, WireObject
     from plimsoll.objects.codec.decoding import RawObject
 
 MODES: Final = (Mode.ADD_BROKERS, Mode.REMOVE_BROKERS)
 UNREADABLE: Final = "UnreadableObject"
+CONTRADICTED: Final = "ContradictedObject"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +158,31 @@ class KafkaObserver:
             versions={},
             warnings=(),
         )
+
+    async def confirm_pools(self, observed: ObservedCluster, names: Collection[str]) -> None:
+        """Read pools that lose nodes a second time, in another way: a list may be old or incomplete.
+
+        Raises `ReconcileFailed` if both reads do not agree.
+        """
+        namespace, cluster = observed.kafka.metadata.namespace, observed.kafka.metadata.name
+        for name in names:
+            listed = observed.pools.get(name)
+            if listed is not None:
+                path, known = f"kafkanodepool/{namespace}/{name}", listed.metadata
+                again = await self._find_pool(namespace, name)
+            else:
+                path, known = f"kafka/{namespace}/{cluster}", observed.kafka.metadata
+                kafkas = await self._client.list(Kafka, Selection(namespace=namespace))
+                again = next((found.metadata for found in kafkas.items if found.metadata.name == cluster), None)
+            if again is None or (again.uid, again.generation) != (known.uid, known.generation):
+                message = f"{path} is another one when it is read again: no broker is removed"
+                raise ReconcileFailed(Reason(code=CONTRADICTED, message=message))
+
+    async def _find_pool(self, namespace: str, name: str) -> ObjectMeta | None:
+        try:
+            return (await self._client.get(KafkaNodePool, name, namespace=namespace)).metadata
+        except NotFound:
+            return None
 
     async def refresh_pod_sets(self, observed: ObservedCluster) -> ObservedCluster:
         """The cluster with its pod sets read again: one was written."""

@@ -167,6 +167,8 @@ class _Reconcile:
         if pause is not None:
             self._pod_set_changes = list_pod_set_changes(before, decision.assignment, decision.blocked)
             return self._conclude(decide_step(await self._build_observation(decision)), decision, pause=pause)
+        pools = decision.assignment.pools
+        await self._observer.confirm_pools(self._observed, [ids.pool for ids in pools if ids.removed])
         await self._store_added(decision)
         await self._configure_engine(decision)
         held = [ids.pool for ids in decision.assignment.pools if ids.desired and ids.pool in self._observed.pools]
