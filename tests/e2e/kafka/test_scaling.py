@@ -99,13 +99,14 @@ class TriedKafka:
 
     def list_leftovers(self) -> list[str]:
         """Throttles, cordons and reassignments."""
-        topics = [ConfigResource("topic", topic) for topic in TOPICS]
+        found = self.ask(lambda admin: admin.describe_topics())
+        topics = [ConfigResource("topic", topic.name) for topic in found]
         brokers = [ConfigResource("broker", str(broker)) for broker in self.list_registered()]
         keys = (LEADER_REPLICAS, FOLLOWER_REPLICAS, LEADER_RATE, FOLLOWER_RATE, "cordoned.log.dirs")
-        found = self.ask(lambda admin: admin.describe_configs([*topics, *brokers], keys))
+        settings = self.ask(lambda admin: admin.describe_configs([*topics, *brokers], keys))
         left = [
             f"{resource.name} {key}={entry.value}"
-            for resource, entries in found.items()
+            for resource, entries in settings.items()
             for key, entry in entries.items()
             if entry.is_dynamic and entry.value
         ]
@@ -167,22 +168,29 @@ def test_a_pool_grows_and_shrinks_under_load_and_no_acknowledged_record_is_lost(
         assert traffic.list_disordered() == []
         assert set(kafka.count_replicas()) == {0, 1, 2}
         assert kafka.list_leftovers() == []
-        assert up.objects("kafkarebalances", "-n", "kafka") == []
+        assert _list_names(up, "kafkarebalances") == []
         up.die()
 
 
-def test_brokers_that_are_controllers_too_are_scaled_over_tls_and_clients_log_in(try_kafka: Callable[..., Any]):
+def test_combined_brokers_scale_over_tls_through_crashes_of_everything_and_of_one(try_kafka: Callable[..., Any]):
     with try_kafka("--brokers", "1", "--combined", "--tls") as up:
         kafka = TriedKafka(up)
         assert kafka.properties["security.protocol"] == "SASL_SSL"
         kafka.scale(2)
+        up.until(lambda: kafka.read_state() in {"PendingProposal", "ProposalReady", "Rebalancing"}, "it has begun")
+        up.die()
+    with try_kafka() as up:
+        kafka = TriedKafka(up)
         kafka.wait_until_grown(1)
+        assert kafka.count_restarts(1) == 1
         _kill_node(up.data, "my-cluster-brokers-1")
-        up.until(lambda: kafka.count_restarts(1) == 1, "the pod is started again, and is ready")
+        up.until(lambda: kafka.count_restarts(1) == 2, "the pod is started again, and is ready")
         assert kafka.ask(lambda admin: admin.describe_log_dirs(1)).log_dirs
         kafka.scale(1)
         kafka.wait_until_shrunk(1)
         assert set(kafka.count_replicas()) == {0}
+        assert kafka.list_leftovers() == []
+        assert [name for name in _list_names(up, "configmaps") if "execution" in name] == []
 
         login = kafka.properties
         kafka.properties = {**login, "sasl.jaas.config": 'Login required username="my-user" password="wrong";'}
@@ -195,6 +203,10 @@ def test_brokers_that_are_controllers_too_are_scaled_over_tls_and_clients_log_in
         assert len(keys) >= 2
         assert {path.stat().st_mode & 0o077 for path in keys} == {0}
         assert up.stop() == 0
+
+
+def _list_names(up: UpProcess, kind: str) -> list[str]:
+    return [found["metadata"]["name"] for found in up.objects(kind, "-n", "kafka")]
 
 
 def _create_topics(kafka: TriedKafka) -> None:
