@@ -93,32 +93,32 @@ class _Obstacles:
     def _judge_moves(self, rows: Ints, destination: int | None) -> Counter[str]:
         placement = self.placement
         brokers = np.arange(placement.load.shape[1])
-        tally = _Tally(len(rows))
-        tally.forbid(_forbid_mode(placement), ~self.movable[rows])
-        source, home = placement.broker_of[rows], placement.model.broker_of[rows]
+        causes = _CauseCounts(len(rows))
+        causes.forbid(_forbid_mode(placement), ~self.movable[rows])
+        source, original = placement.broker_of[rows], placement.model.broker_of[rows]
         if destination is not None and not placement.scope.may_receive[destination]:
             partitions = placement.model.partition_of[rows]
-            took_over = (placement.leading[partitions] == rows) & (placement.model.leader[partitions] != home)
-            tally.forbid("would lead there, and did not before", took_over)
-        returns = placement.list_returnable(rows) & (home != source)
-        hosts = placement.list_legal(rows) | (returns[:, None] & (home[:, None] == brokers))
+            took_over = (placement.leading[partitions] == rows) & (placement.model.leader[partitions] != original)
+            causes.forbid("would lead there, and did not before", took_over)
+        returns = placement.list_returnable(rows) & (original != source)
+        hosts = placement.list_legal(rows) | (returns[:, None] & (original[:, None] == brokers))
         if destination is not None:
             hosts &= brokers == destination
-        tally.forbid(_NO_HOST if destination is None else _NOT_THERE, ~hosts.any(axis=1))
+        causes.forbid(_NO_HOST if destination is None else _NOT_THERE, ~hosts.any(axis=1))
         weights = placement.weigh(rows)
         is_leaving = placement.scope.role[source] == BrokerRole.LEAVING
         for goal, limits in self.limits:
             weight = weights[limits.metric]
             hosts &= _accepts(limits, placement.load, brokers[None, :], weight[:, None])
             may_leave = is_leaving | _accepts(limits, placement.load, source, -weight)
-            tally.forbid(_name(goal), ~(hosts.any(axis=1) & may_leave))
+            causes.forbid(_name(goal), ~(hosts.any(axis=1) & may_leave))
         if self.topics is not None:
             goal, topic_limits = self.topics
             topics = placement.model.topic_of[placement.model.partition_of[rows]]
             hosts &= placement.topic_counts[topics] < topic_limits.high[topics][:, None]
             may_leave = is_leaving | (placement.topic_counts[topics, source] > topic_limits.low[topics])
-            tally.forbid(_name(goal), ~(hosts.any(axis=1) & may_leave))
-        return tally.close()
+            causes.forbid(_name(goal), ~(hosts.any(axis=1) & may_leave))
+        return causes.close()
 
     def count_leader_changes(self, broker: int, *, is_above: bool) -> Reason:
         placement = self.placement
@@ -127,21 +127,21 @@ class _Obstacles:
         where = placement.leader[partition_of] if is_above else placement.broker_of
         rows = np.flatnonzero((where == broker) & ~leads & (placement.leading[partition_of] >= 0))[:_EXAMINED_AT_MOST]
         partitions, destination = partition_of[rows], placement.broker_of[rows]
-        tally = _Tally(len(rows))
+        causes = _CauseCounts(len(rows))
         may_lead = scope.may_lead[destination] & scope.leadership_is_movable[partitions]
-        tally.forbid(_forbid_mode(placement), ~may_lead)
-        tally.forbid("would need a replica that is not in sync", ~list_able_to_lead(placement, rows))
+        causes.forbid(_forbid_mode(placement), ~may_lead)
+        causes.forbid("would need a replica that is not in sync", ~list_able_to_lead(placement, rows))
         weights = placement.loads.of_leadership[:, partitions]
         for goal, limits in self.limits:
             accepted = _accepts(limits, placement.load, destination, weights[limits.metric])
             accepted &= _accepts(limits, placement.load, placement.leader[partitions], -weights[limits.metric])
-            tally.forbid(_name(goal), ~accepted)
+            causes.forbid(_name(goal), ~accepted)
         direction = "away from" if is_above else "to"
         what = f"change of leader {direction} broker {int(placement.model.broker_ids[broker])}"
-        return _describe("NoAcceptedLeaderChange", what, tally.close())
+        return _describe("NoAcceptedLeaderChange", what, causes.close())
 
 
-class _Tally:
+class _CauseCounts:
     """Changes [C], each counted under the first thing that forbids it."""
 
     def __init__(self, changes: int) -> None:

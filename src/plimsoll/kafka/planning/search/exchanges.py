@@ -204,13 +204,13 @@ class Exchanges:
                 is_helpful |= placement.leader[model.partition_of] == leaves
             chosen &= is_helpful
         rows = self._sample(np.flatnonzero(chosen))
-        comes_home = model.broker_of[rows] == place
-        legal = placement.list_legal(rows)[:, place] | (comes_home & placement.list_returnable(rows))
-        rows, comes_home = rows[legal], comes_home[legal]
+        is_return = model.broker_of[rows] == place
+        legal = placement.list_legal(rows)[:, place] | (is_return & placement.list_returnable(rows))
+        rows, is_return = rows[legal], is_return[legal]
         partitions = model.partition_of[rows]
         leads = placement.leading[partitions] == rows
         keeps = ~leads | scope.may_lead[place] | (model.leader[partitions] == place)
-        able = (~comes_home | (model.in_sync[rows] & ~model.offline[rows])) & ~leads & scope.may_lead[place]
+        able = (~is_return | (model.in_sync[rows] & ~model.offline[rows])) & ~leads & scope.may_lead[place]
         able &= (placement.leading[partitions] >= 0) & scope.leadership_is_movable[partitions] & self._with_leadership
         takes_over = np.repeat((False, True), (int(keeps.sum()), int(able.sum())))
         return _Incoming(np.concatenate((rows[keeps], rows[able])), takes_over)
