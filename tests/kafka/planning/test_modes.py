@@ -80,6 +80,21 @@ def test_add_brokers_chooses_leaders_and_followers_so_that_leaders_are_even():
     assert max(result.after.leader_counts) <= 5
 
 
+@pytest.mark.parametrize(
+    ("mode", "brokers", "excluded"),
+    [(Mode.ADD_BROKERS, (6, 7, 8), 6), (Mode.REMOVE_BROKERS, (5,), 2), (Mode.FULL, (), 7)],
+)
+def test_a_broker_excluded_for_leadership_gets_followers_only(mode: Mode, brokers: tuple[int, ...], excluded: int):
+    model = build_even_cluster(new=0 if mode is Mode.REMOVE_BROKERS else 3)
+    result = plan(model, RebalanceRequest(mode=mode, brokers=brokers, excluded_for_leadership=(excluded,)))
+    assert result.after.replica_counts[excluded] > model.replica_counts[excluded]
+    assert not [
+        proposal
+        for proposal in result.proposals
+        if proposal.new_replicas[0] == excluded and proposal.old_leader != excluded
+    ]
+
+
 def test_a_leaving_broker_loses_exactly_what_it_has():
     model = build_even_cluster()
     had = int(model.replica_counts[5])

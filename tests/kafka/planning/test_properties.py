@@ -176,6 +176,8 @@ def check_leaders(plan: Plan) -> None:
             assert leader in partition.isr
             assert leader not in partition.offline
             assert leader not in plan.request.excluded_for_leadership
+        if leader != proposal.old_leader and plan.request.mode in {Mode.ADD_BROKERS, Mode.FULL}:
+            assert leader not in plan.request.excluded_for_leadership
 
 
 def check_loads(plan: Plan) -> None:

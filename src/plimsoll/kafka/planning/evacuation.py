@@ -47,12 +47,35 @@ def check_brokers_left(placement: Placement, goal: str) -> Refusal | None:
 
 def evacuate(placement: Placement, goals: tuple[str, ...], budget: Budget) -> Refusal | None:
     """Move what must leave and has not moved yet, and hand its leadership over; a refusal names what has no place."""
+    if placement.has_brokers_for_followers_only:
+        _hand_over_leaders(placement, budget)
     must_leave = placement.scope.must_leave & ~placement.moved
     unplaced = relocate(placement, np.flatnonzero(must_leave), budget)
     if len(unplaced):
         return _refuse_unplaced(placement, goals, unplaced)
     _hand_over_leaders(placement, budget)
     return None
+
+
+def keep_leaders_off_excluded_brokers(placement: Placement, budget: Budget) -> None:
+    """Leaders that moved onto brokers that may not lead: another replica leads, or they go elsewhere, or back."""
+    model, scope = placement.model, placement.scope
+    if not placement.has_brokers_for_followers_only:
+        return
+    leading = placement.leading[placement.leading != NONE]
+    for row in leading[placement.moved[leading] & ~scope.may_lead[placement.broker_of[leading]]].tolist():
+        budget.spend()
+        partition = model.partition_of[row]
+        rows = np.arange(model.offsets[partition], model.offsets[partition + 1])
+        able = rows[list_able_to_lead(placement, rows) & scope.leadership_is_movable[partition]]
+        if len(able):
+            placement.lead(int(able[placement.load[Metric.LEADERS][placement.broker_of[able]].argmin()]))
+            continue
+        moved = np.array([row], dtype=np.int64)
+        if placement.list_returnable(moved)[0]:
+            placement.move(row, int(model.broker_of[row]))
+        else:
+            relocate(placement, moved, budget)
 
 
 def _refuse_unplaced(placement: Placement, goals: tuple[str, ...], rows: Ints) -> Refusal:

@@ -17,7 +17,7 @@ from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.balancedness import score_goals
 from plimsoll.kafka.planning.bounds import find_bounds
 from plimsoll.kafka.planning.demotion import demote_brokers
-from plimsoll.kafka.planning.evacuation import check_brokers_left, evacuate
+from plimsoll.kafka.planning.evacuation import check_brokers_left, evacuate, keep_leaders_off_excluded_brokers
 from plimsoll.kafka.planning.goal_list import PREFERRED_LEADERS, resolve_goals
 from plimsoll.kafka.planning.goals.distribution import TopicReplicaDistributionGoal
 from plimsoll.kafka.planning.goals.obstacles import HigherGoals
@@ -240,6 +240,7 @@ class _Optimization:
         saved, before = placement.save(), [goal.measure_violation() for goal in judged]
         for relief in (True, False) if self._scope.relief else (False,):
             solution = balance_jointly(placement, windows, relief=relief)
+            keep_leaders_off_excluded_brokers(placement, budget)
             budget.spend(solution.candidates_tried)
             self._windows = solution.windows
             if has_leaving or _is_better([goal.measure_violation() for goal in judged], before):

@@ -227,7 +227,15 @@ class Placement:
         holds[candidates, self._list_others(rows, self.model.broker_of)] = True
         holds[np.arange(len(rows)), self.broker_of[rows]] = True
         legal: Flags = scope.may_receive & ~holds[:, :brokers]
+        if self.has_brokers_for_followers_only:
+            leads = self.leading[self.model.partition_of[rows]] == rows
+            legal &= ~leads[:, None] | scope.may_lead
         return legal & self._list_legal_racks(rows, others)
+
+    @cached_property
+    def has_brokers_for_followers_only(self) -> bool:
+        """Whether replicas may move onto brokers that may not lead."""
+        return bool((self.scope.may_receive & ~self.scope.may_lead).any())
 
     def _list_others(self, rows: Ints, broker_of: Ints) -> Ints:
         """[C, RF]: the brokers of the other replicas of each row's partition; B where there is none."""
