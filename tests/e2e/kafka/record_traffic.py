@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 GROUP = "readers"
-_PAUSE_S = 0.01
+_PAUSE_S = 0.1
 
 
 class Place(NamedTuple):
@@ -86,7 +86,7 @@ class RecordTraffic:
                     sent.add_callback(lambda _, topic=topic, number=number: self.acknowledged[topic].add(number))
                     sent.add_errback(self.refused.append)
                 number += 1
-                time.sleep(_PAUSE_S * 10)
+                time.sleep(_PAUSE_S)
             producer.flush(timeout=PATIENCE_S)
         finally:
             producer.close(timeout=10)
