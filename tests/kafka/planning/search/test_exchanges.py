@@ -14,6 +14,7 @@ from plimsoll.kafka.model.description import ClusterDescription, TopicDescriptio
 from plimsoll.kafka.model.proposals import GoalStatus, OptimizationResult
 from plimsoll.kafka.model.requests import Mode, RebalanceRequest
 from plimsoll.kafka.model.settings import AnalyzerSettings
+from plimsoll.kafka.planning.goals import obstacles
 from plimsoll.kafka.planning.loads import Metric
 from plimsoll.kafka.planning.optimizer import optimize
 from tests.effort import share_of
@@ -125,7 +126,7 @@ def test_no_replica_that_moves_could_be_exchanged_for_one_that_evens_leaders(mod
 
 
 @pytest.mark.parametrize("mode", [Mode.ADD_BROKERS, Mode.REMOVE_BROKERS, Mode.FULL])
-@settings(max_examples=share_of(200))
+@settings(max_examples=share_of(100))
 @given(st.data())
 def test_reasons_have_the_numbers_of_the_proposed_state(mode: Mode, data: st.DataObject):
     description, request = data.draw(clusters(Mode.REMOVE_BROKERS if mode is Mode.FULL else mode))
@@ -144,6 +145,17 @@ def test_reasons_have_the_numbers_of_the_proposed_state(mode: Mode, data: st.Dat
         assert reason.facts["outside"] == np.count_nonzero(excess)
         assert abs(excess[broker]) == np.abs(excess).max()
         assert reason.because
+
+
+def test_a_reason_says_how_many_changes_it_did_not_examine(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(obstacles, "_EXAMINED_AT_MOST", 5)
+    brokers = tuple(describe_broker(index, rack=f"r{index}") for index in range(3))
+    partitions = tuple(describe_partition(number, (0, 1), size=MB) for number in range(8))
+    description = ClusterDescription(brokers=brokers, topics=(TopicDescription(name="t", partitions=partitions),))
+    result = plan(description, RebalanceRequest(mode=Mode.REMOVE_BROKERS, brokers=(2,)))
+    reason = next(goal.reason for goal in result.goals if goal.goal == LEADERS)
+    assert reason is not None
+    assert "each of 5 would not be allowed in mode remove-brokers (3 more were not examined)" in str(reason)
 
 
 def test_a_reason_counts_what_forbids_the_changes():

@@ -88,7 +88,7 @@ class _Obstacles:
             what = f"return to broker {identifier}, which mode {scope.mode.value} moves nothing else to,"
         examined = rows[:_EXAMINED_AT_MOST]
         counts = self._judge_moves(examined, None if is_above else broker) if len(rows) else Counter()
-        return _describe("NoAcceptedMove", what, counts)
+        return _describe("NoAcceptedMove", what, counts, total=len(rows))
 
     def _judge_moves(self, rows: Ints, destination: int | None) -> Counter[str]:
         placement = self.placement
@@ -125,7 +125,8 @@ class _Obstacles:
         partition_of, scope = placement.model.partition_of, placement.scope
         leads = placement.leading[partition_of] == np.arange(len(partition_of))
         where = placement.leader[partition_of] if is_above else placement.broker_of
-        rows = np.flatnonzero((where == broker) & ~leads & (placement.leading[partition_of] >= 0))[:_EXAMINED_AT_MOST]
+        rows = np.flatnonzero((where == broker) & ~leads & (placement.leading[partition_of] >= 0))
+        total, rows = len(rows), rows[:_EXAMINED_AT_MOST]
         partitions, destination = partition_of[rows], placement.broker_of[rows]
         causes = _CauseCounts(len(rows))
         may_lead = scope.may_lead[destination] & scope.leadership_is_movable[partitions]
@@ -138,7 +139,7 @@ class _Obstacles:
             causes.forbid(_name(goal), ~accepted)
         direction = "away from" if is_above else "to"
         what = f"change of leader {direction} broker {int(placement.model.broker_ids[broker])}"
-        return _describe("NoAcceptedLeaderChange", what, causes.close())
+        return _describe("NoAcceptedLeaderChange", what, causes.close(), total=total)
 
 
 class _CauseCounts:
@@ -178,13 +179,14 @@ def _name(goal: str) -> str:
     return f"would violate {goal}" if goal else _NO_ROOM
 
 
-def _describe(code: str, what: str, counts: Counter[str]) -> Reason:
-    total = counts.total()
-    facts = {"changes": total, "forbidden": dict(counts)}
+def _describe(code: str, what: str, counts: Counter[str], *, total: int) -> Reason:
+    examined = counts.total()
+    facts = {"changes": total, "examined": examined, "forbidden": dict(counts)}
     if not total:
         return Reason(code=code, message=f"no {what} is possible", facts=facts)
     if len(counts) == 1:
-        parts = f"{'the only one' if total == 1 else f'each of {total}'} {next(iter(counts))}"
+        parts = f"{'the only one' if examined == 1 else f'each of {examined}'} {next(iter(counts))}"
     else:
-        parts = f"of {total}, {', '.join(f'{count} {cause}' for cause, count in counts.items())}"
-    return Reason(code=code, message=f"no {what} is accepted: {parts}", facts=facts)
+        parts = f"of {examined}, {', '.join(f'{count} {cause}' for cause, count in counts.items())}"
+    rest = f" ({total - examined} more were not examined)" if total > examined else ""
+    return Reason(code=code, message=f"no {what} is accepted: {parts}{rest}", facts=facts)
