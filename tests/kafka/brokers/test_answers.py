@@ -82,6 +82,20 @@ def test_an_answer_in_error_is_no_answer() -> None:
         answers.read_reassignments(SimpleNamespace(error_code=41, error_message=None, topics=[]))
 
 
+def test_the_voters_of_the_quorum_are_read_and_an_answer_without_voters_is_none() -> None:
+    def make(*voters: int, code: int = 0) -> Any:
+        states = [SimpleNamespace(replica_id=voter) for voter in voters]
+        partition = SimpleNamespace(error_code=code, leader_id=101, current_voters=states)
+        return SimpleNamespace(error_code=0, topics=[SimpleNamespace(partitions=[partition])])
+
+    quorum = answers.read_quorum(make(100, 101))
+    assert (quorum.leader, quorum.voters) == (101, {100, 101})
+    with pytest.raises(KafkaRefused, match="no voters"):
+        answers.read_quorum(make())
+    with pytest.raises(KafkaRefused):
+        answers.read_quorum(make(100, code=31))
+
+
 def test_partitions_in_error_stay_with_their_error_and_the_others_are_read() -> None:
     def make(number: int, code: int, replicas: list[int]) -> Any:
         return _TOPIC.MetadataResponsePartition(

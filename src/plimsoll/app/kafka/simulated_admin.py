@@ -55,6 +55,7 @@ class SimulatedAdmin:
                 for broker in sorted(state.brokers.values(), key=lambda broker: broker.id)
                 if broker.is_registered
             ),
+            voters=state.voters if self._kafka.shows_quorum else None,
         )
 
     async def describe_topics(self, names: Collection[str] | None = None) -> tuple[TopicDescription, ...]:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.kafka.brokers.connection import get_error_name, raise_refusal
-from plimsoll.kafka.brokers.ports import BrokerLogs, ConfigEntry, ConfigResource, KafkaError, KafkaRefused, Reassignment
+from plimsoll.kafka.brokers.ports import (
+    BrokerLogs,
+    ConfigEntry,
+    ConfigResource,
+    KafkaError,
+    KafkaRefused,
+    MetadataQuorum,
+    Reassignment,
+)
 from plimsoll.kafka.model.description import (
     LARGEST_BYTES,
     BrokerDescription,
@@ -44,14 +52,16 @@ def read_nodes(answer: Any) -> tuple[str, tuple[BrokerDescription, ...]]:
     return answer.cluster_id, tuple(sorted(brokers, key=lambda broker: broker.id))
 
 
-def read_controller(answer: Any) -> int:
-    """The leader of the metadata quorum."""
+def read_quorum(answer: Any) -> MetadataQuorum:
+    """The leader and the voters of the metadata quorum. A quorum has voters: an answer without them is none."""
     raise_refusal(answer.error_code, getattr(answer, "error_message", None))
     for topic in answer.topics:
         for partition in topic.partitions:
             raise_refusal(partition.error_code, getattr(partition, "error_message", None))
-            return int(partition.leader_id)
-    raise KafkaRefused("the answer names no leader of the metadata quorum")
+            voters = frozenset(int(voter.replica_id) for voter in partition.current_voters)
+            if voters:
+                return MetadataQuorum(leader=int(partition.leader_id), voters=voters)
+    raise KafkaRefused("the answer names no voters of the metadata quorum")
 
 
 def read_topics(answer: Any) -> tuple[TopicDescription, ...]:

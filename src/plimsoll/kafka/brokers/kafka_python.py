@@ -23,6 +23,7 @@ from plimsoll.kafka.brokers.ports import (
     KafkaError,
     KafkaRefused,
     KafkaUnavailable,
+    MetadataQuorum,
     Reassignment,
     ReplicaLogDir,
 )
@@ -80,12 +81,14 @@ class KafkaPythonAdmin:
     async def describe_nodes(self) -> ClusterNodes:
         from kafka.protocol.admin import DescribeClusterRequest  # noqa: PLC0415 - heavy
 
-        nodes, controller = await asyncio.gather(
+        nodes, quorum = await asyncio.gather(
             self._connection.send(lambda: DescribeClusterRequest(include_fenced_brokers=True), answers.read_nodes),
-            self._find_controller(),
+            self._describe_quorum(),
         )
         cluster_id, brokers = nodes
-        return ClusterNodes(cluster_id=cluster_id, controller=controller, brokers=brokers)
+        if quorum is None:
+            return ClusterNodes(cluster_id=cluster_id, controller=-1, brokers=brokers)
+        return ClusterNodes(cluster_id=cluster_id, controller=quorum.leader, brokers=brokers, voters=quorum.voters)
 
     async def describe_topics(self, names: Collection[str] | None = None) -> tuple[TopicDescription, ...]:
         """All topics, or those named. The metadata of all topics fit one answer, which is faster than pages."""
@@ -295,8 +298,8 @@ class KafkaPythonAdmin:
 
         return await self._connection.send(lambda: UnregisterBrokerRequest(broker_id=broker), answers.read_unregistered)
 
-    async def _find_controller(self) -> int:
-        """The leader of the metadata quorum. DescribeCluster names a random broker instead."""
+    async def _describe_quorum(self) -> MetadataQuorum | None:
+        """The metadata quorum; None: not permitted, or too old a broker. DescribeCluster names a random controller."""
         from kafka.protocol.admin import DescribeQuorumRequest  # noqa: PLC0415 - heavy
 
         form = DescribeQuorumRequest.TopicData
@@ -306,9 +309,9 @@ class KafkaPythonAdmin:
             return DescribeQuorumRequest(topics=[form(topic_name="__cluster_metadata", partitions=[partition])])
 
         try:
-            return await self._connection.send(build, answers.read_controller)
+            return await self._connection.send(build, answers.read_quorum)
         except KafkaRefused:
-            return -1  # Not permitted, or too old a broker. Nothing but the display needs it.
+            return None
 
     async def _read_min_isr(self, topics: Collection[TopicDescription]) -> dict[str, int]:
         resources = [ConfigResource("topic", topic.name) for topic in topics if topic.partitions]

@@ -64,11 +64,21 @@ class KafkaError(Value):
 
 
 class ClusterNodes(Value):
-    """The registered brokers, without log directories, and the leader of the metadata quorum."""
+    """The registered brokers, without log directories, and the metadata quorum: its leader and its voters."""
 
     cluster_id: str
     controller: int
+    """The leader; -1: not known."""
     brokers: tuple[BrokerDescription, ...]
+    voters: frozenset[int] | None = None
+    """None: they could not be seen."""
+
+
+class MetadataQuorum(Value):
+    """The metadata quorum, as DescribeQuorum has it."""
+
+    leader: int
+    voters: frozenset[int]
 
 
 class BrokerLogs(Value):

@@ -277,8 +277,13 @@ def _read_pools(
 def _add_listed(pool: NodePool, pod_set: ObservedPodSet) -> NodePool:
     """The pool with what its pod set shows: a status may be lost, and pods run with the roles they were made with."""
     unknown = sorted(pod_set.node_ids.difference(pool.node_ids))
-    has_broker_pods = any(pod.labels.get(BROKER_ROLE_LABEL) == "true" for pod in pod_set.listed.pods.values())
-    return msgspec.structs.replace(pool, node_ids=(*pool.node_ids, *unknown), has_broker_pods=has_broker_pods)
+    pods = pod_set.listed.pods.values()
+    return msgspec.structs.replace(
+        pool,
+        node_ids=(*pool.node_ids, *unknown),
+        has_broker_pods=any(pod.labels.get(BROKER_ROLE_LABEL) == "true" for pod in pods),
+        has_controller_pods=any(pod.labels.get(CONTROLLER_ROLE_LABEL) == "true" for pod in pods),
+    )
 
 
 def _keep_orphaned(kafka: Kafka, name: str, pod_set: ObservedPodSet) -> NodePool:

@@ -26,6 +26,7 @@ from plimsoll.kafka.model.auto_rebalance import AutoRebalanceObservation
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.scaling.auto_rebalance_step import decide_step, plan_write_ahead
 from plimsoll.kafka.planning.scaling.node_ids import assign_node_ids
+from plimsoll.kafka.planning.scaling.quorum_check import keep_controller_roles, keep_voters
 from plimsoll.kafka.planning.scaling.scale_down_check import find_blocked, keep_roles, warn_of_blocked
 from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
 from plimsoll.kafka.wire.auto_rebalance_config import read_auto_rebalance_configuration
@@ -118,6 +119,8 @@ class _Decision:
     left_cordoned: frozenset[int] = frozenset()
     """Brokers that stay and whose cordon could not be removed."""
     warnings: list[Reason] = field(default_factory=list)
+    unavailable: Reason | None = None
+    """Why a cluster that was up is down."""
     is_waiting: bool = False
     """Something changes without an event of Kubernetes: look again soon."""
 
@@ -232,7 +235,7 @@ class _Reconcile:
     def _assign(self) -> _Decision:
         configuration = read_auto_rebalance_configuration(self._kafka.spec.cruise_control)
         assignment = assign_node_ids(self._observed.requested, cluster_id=self._kafka.status.cluster_id)
-        warnings = [*configuration.warnings, *self._observed.warnings, *assignment.warnings, *assignment.problems[1:]]
+        warnings = [*configuration.warnings, *self._observed.warnings, *assignment.problems[1:]]
         stored = read_status_views(self._kafka.status)
         return _Decision(configuration=configuration, assignment=assignment, stored=stored, warnings=warnings)
 
@@ -240,7 +243,7 @@ class _Reconcile:
         """Why the cluster is not as it is specified. What could be done was done."""
         if not self._observed.pools and self._kafka.spec.kafka.replicas is None:
             return explain_no_nodes(self._kafka)
-        return next(iter(decision.assignment.problems), None)
+        return next(iter(decision.assignment.problems), decision.unavailable)
 
     async def _find_pause(self) -> Reason | None:
         guard = await self._dependencies.read_guard()
@@ -250,9 +253,13 @@ class _Reconcile:
         return self._kafka.metadata.annotations.get(annotation, "").strip().lower() == "true"
 
     async def _look_at_brokers(self, decision: _Decision) -> None:
-        """Look at the brokers if anything depends on it. Brokers that leave must be seen; others may not be up yet."""
+        """Look at the brokers if anything depends on it. Brokers that leave must be seen; others may not be up yet.
+
+        A cluster that was up and has no ready broker is looked at too: it is down if no broker answers.
+        """
         assignment = decision.assignment
         must_see = bool(assignment.removed_brokers or assignment.used_to_be_brokers)
+        has_no_ready_broker = self._has_no_ready_broker(decision)
         is_up = any(pod_set.view.status.ready_pods for pod_set in self._observed.pod_sets.values())
         is_useful = bool(
             decision.stored.add_brokers
@@ -261,7 +268,8 @@ class _Reconcile:
             or self._list_unlisted(decision)
             or (not self._kafka.status.cluster_id and is_up)
         )
-        if not must_see and not (is_useful and is_up):
+        is_needed = must_see or has_no_ready_broker or assignment.has_leaving_controllers
+        if not is_needed and not (is_useful and is_up):
             return
         try:
             leaving = (*assignment.removed_brokers, *assignment.used_to_be_brokers)
@@ -271,9 +279,19 @@ class _Reconcile:
                 raise
             log.info("brokers.unseen", kafka=self._kafka.metadata.name, problem=str(error))
             decision.is_waiting = True
-            if self._kafka.status.cluster_id:  # else they are starting
+            if has_no_ready_broker and not assignment.problems:
+                message = f"no broker pod is ready, and the brokers cannot be seen: {error}"
+                decision.unavailable = Reason(code="KafkaUnavailable", message=message)
+            elif self._kafka.status.cluster_id:  # else they are starting
                 message = f"the brokers cannot be seen: {error}"
                 decision.warnings.append(Reason(code="KafkaUnavailable", message=message))
+
+    def _has_no_ready_broker(self, decision: _Decision) -> bool:
+        """Whether brokers that have answered before have no ready pod now."""
+        assignment, pod_sets = decision.assignment, self._observed.pod_sets
+        pools = [ids.pool for ids in assignment.pools if ids.was_broker and ids.pool in pod_sets]
+        is_created = bool(self._kafka.status.cluster_id and assignment.desired_brokers)
+        return is_created and not any(pod_sets[pool].view.status.ready_pods for pool in pools)
 
     def _list_unlisted(self, decision: _Decision) -> frozenset[int]:
         """Brokers that were not seen registered yet. One of them may have the id, and the cordon, of one that left."""
@@ -289,19 +307,23 @@ class _Reconcile:
             await self._actuator.write_kafka_status(self._observed, build_status_views(ahead))
             decision.stored = ahead
 
-    # ---- 3. the scale-down check
+    # ---- 3. the scale-down check, and the check of the quorum, which nothing skips
 
     def _check_scale_down(self, decision: _Decision) -> None:
-        assignment = decision.assignment
-        if decision.snapshot is None or self._is_annotated(SKIP_SCALE_DOWN_CHECK_ANNOTATION):
-            return
-        in_use, observed = decision.snapshot.in_use, self._observed
+        assignment, observed, snapshot = decision.assignment, self._observed, decision.snapshot
+        voters = None if snapshot is None else snapshot.voters
+        is_skipped = snapshot is None or self._is_annotated(SKIP_SCALE_DOWN_CHECK_ANNOTATION)
+        in_use = frozenset[int]() if snapshot is None or is_skipped else snapshot.in_use
         requested, warnings = keep_roles(observed.requested, assignment, in_use)
-        if warnings:
+        requested, quorum_warnings = keep_controller_roles(requested, assignment, voters)
+        if warnings or quorum_warnings:
             self._observed = dataclasses.replace(observed, requested=requested)
             assignment = assign_node_ids(requested, cluster_id=self._kafka.status.cluster_id)
-            decision.assignment = assignment
-            decision.warnings += warnings
+            decision.warnings += (*warnings, *quorum_warnings)
+        assignment, warnings = keep_voters(requested, assignment, voters)
+        decision.assignment = assignment
+        decision.warnings += warnings
+        decision.is_waiting = decision.is_waiting or bool(warnings or quorum_warnings)
         decision.blocked = find_blocked(assignment, in_use)
         if decision.blocked and not decision.configuration.has_mode(Mode.REMOVE_BROKERS):
             decision.warnings += warn_of_blocked(requested, assignment, in_use, decision.blocked)
@@ -321,9 +343,10 @@ class _Reconcile:
     async def _scale_down(self, decision: _Decision) -> None:
         """Shrink the pod sets by what may leave, and wait until the pods are gone."""
         gone: list[int] = []
-        for pool, ids in self._iterate_pools(decision):
-            if gone and ids.removed:
+        for pool, planned in self._iterate_pools(decision):
+            if gone and planned.removed:
                 await self._check_again(decision, gone)
+            ids = decision.assignment.get_pool(pool.name)
             leaving = [node_id for node_id in ids.removed if node_id not in decision.blocked]
             if not leaving:
                 continue
@@ -337,10 +360,19 @@ class _Reconcile:
 
     async def _check_again(self, decision: _Decision, gone: Collection[int]) -> None:
         """The pods of another pool took minutes to go: brokers that leave next may have got replicas meanwhile."""
-        if decision.snapshot is None or self._is_annotated(SKIP_SCALE_DOWN_CHECK_ANNOTATION):
+        if decision.snapshot is None:
+            return
+        is_skipped = self._is_annotated(SKIP_SCALE_DOWN_CHECK_ANNOTATION)
+        if is_skipped and not decision.assignment.has_leaving_controllers:
             return
         left = tuple(broker for broker in decision.assignment.removed_brokers if broker not in gone)
         decision.snapshot = await self._dependencies.brokers.observe(self._kafka, leaving=left)
+        decision.assignment, warnings = keep_voters(
+            self._observed.requested, decision.assignment, decision.snapshot.voters, gone=gone
+        )
+        decision.warnings += warnings
+        if is_skipped:
+            return
         if decision.snapshot.in_use.intersection(left):
             decision.blocked = left
             decision.is_waiting = True

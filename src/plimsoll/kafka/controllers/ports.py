@@ -37,6 +37,8 @@ class BrokerSnapshot(Value):
     """Brokers that hold a replica of any topic, internal ones too, or that a reassignment moves one to."""
     replicas: dict[int, int] = {}
     """How many replicas these brokers hold, by the metadata."""
+    voters: frozenset[int] | None = None
+    """The voters of the metadata quorum; None: they could not be seen."""
 
 
 class KnownBrokers(Value):

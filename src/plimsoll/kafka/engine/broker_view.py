@@ -65,6 +65,7 @@ class ConnectedBrokerView:
             fenced=frozenset(broker.id for broker in nodes.brokers if broker.is_registered and broker.is_fenced),
             in_use=in_use | {broker for broker, holds in zip(looks_empty, has_logs, strict=True) if holds},
             replicas={broker: len(partitions) for broker, partitions in placement.partitions.items()},
+            voters=nodes.voters,
         )
 
     async def list_known(self, kafka: Kafka, brokers: Collection[int]) -> KnownBrokers:

@@ -73,6 +73,8 @@ class NodePool(Value):
     """It is being deleted, and a finalizer holds it: all its nodes leave."""
     has_broker_pods: bool = False
     """Its pods were made as brokers. They are, whatever its roles have become since: pods are not rolled."""
+    has_controller_pods: bool = False
+    """Its pods were made as controllers."""
 
     @property
     def is_broker(self) -> bool:
@@ -84,6 +86,10 @@ class NodePool(Value):
 
     @property
     def is_controller(self) -> bool:
+        return "controller" in self.roles
+
+    @property
+    def was_controller(self) -> bool:
         return "controller" in (self.former_roles or self.roles)
 
 
@@ -98,8 +104,11 @@ class PoolNodeIds(Value):
     removed: tuple[int, ...] = ()
     used_to_be_brokers: tuple[int, ...] = ()
     """Kept nodes that lose the broker role: checked for replicas as removed ones are."""
+    used_to_be_controllers: tuple[int, ...] = ()
+    """Kept nodes that lose the controller role."""
     is_broker: bool = True
     was_broker: bool = True
+    was_controller: bool = False
     problem: Reason | None = None
 
     def list_kept(self, blocked: Collection[int]) -> tuple[int, ...]:
@@ -115,7 +124,6 @@ class NodeIdAssignment(Value):
     """The whole cluster is new: its brokers are not an addition to anything."""
     problems: tuple[Reason, ...] = ()
     """Configuration errors; the pools concerned stay as they are."""
-    warnings: tuple[Reason, ...] = ()
 
     @property
     def added_brokers(self) -> tuple[int, ...]:
@@ -131,6 +139,14 @@ class NodeIdAssignment(Value):
     @property
     def used_to_be_brokers(self) -> tuple[int, ...]:
         return tuple(sorted(node_id for pool in self.pools for node_id in pool.used_to_be_brokers))
+
+    def get_pool(self, name: str) -> PoolNodeIds:
+        return next(pool for pool in self.pools if pool.pool == name)
+
+    @property
+    def has_leaving_controllers(self) -> bool:
+        """Whether nodes that were made as controllers leave, or lose that role."""
+        return any(pool.used_to_be_controllers or (pool.was_controller and pool.removed) for pool in self.pools)
 
     @property
     def desired_brokers(self) -> tuple[int, ...]:

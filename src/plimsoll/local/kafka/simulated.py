@@ -64,6 +64,7 @@ class _Cluster:
             settings=state.settings.list_all(),
             seeded=sorted(self.seeded),
             is_complete=self.is_complete,
+            voters=state.voters,
         )
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -169,7 +170,13 @@ class SimulatedBrokerPods:
                 cluster.kafka.kill_broker(known.id)
         cluster.is_complete |= bool(ready) and len(ready) >= self.topology.count_desired_brokers(key)
         if cluster.is_complete:
+            self._form_quorum(key, cluster.kafka)
             self._create_topics(key, cluster)
+
+    def _form_quorum(self, key: Key, kafka: SimulatedKafka) -> None:
+        """The first controllers are the voters. Later ones are observers, as in a dynamic quorum of Kafka."""
+        if not kafka.state.voters:
+            kafka.state.voters = frozenset(self.topology.list_controllers(key))
 
     def _run_broker(self, key: Key, kafka: SimulatedKafka, broker: BrokerPod) -> None:
         state = kafka.catch_up()

@@ -31,6 +31,7 @@ class Snapshot(msgspec.Struct):
     settings: list[tuple[str, str, dict[str, str]]]
     seeded: list[str]
     is_complete: bool = False
+    voters: frozenset[int] | None = None
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
@@ -55,6 +56,7 @@ def restore_state(state: KafkaState, snapshot: Snapshot) -> None:
                 if number not in brokers or replica.path not in brokers[number].log_dirs:
                     raise InvalidInput(f"a log of {topic.name}-{partition.partition} is on no known broker")
     state.brokers = brokers
+    state.voters = snapshot.voters
     for broker in brokers.values():
         is_stopped = not broker.is_running and not broker.is_fenced
         broker.fenced_at_s = state.time_s + state.session_timeout_s if is_stopped else None
@@ -75,4 +77,5 @@ def compute_signature(snapshot: Snapshot) -> Any:
         for topic in snapshot.topics
         for number, partition in topic.partitions.items()
     ]
-    return hash(repr((brokers, partitions, snapshot.settings, snapshot.seeded)))
+    voters = None if snapshot.voters is None else sorted(snapshot.voters)
+    return hash(repr((brokers, partitions, snapshot.settings, snapshot.seeded, voters)))

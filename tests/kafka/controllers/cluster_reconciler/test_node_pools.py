@@ -138,24 +138,6 @@ def test_a_pool_without_our_finalizer_that_is_gone_keeps_its_pods():
         assert bench.conditions == {"Ready": [""], "Warning": ["KafkaNodePoolMissing"]}
 
 
-def test_the_last_controllers_stay():
-    with OperatorBench() as bench:
-        bench.make_kafka()
-        bench.make_pool("controllers", ids="[100-102]", roles=["controller"])
-        bench.make_pool()
-        bench.step()
-        bench.make_all_ready()
-        bench.step()
-        bench.delete(f"{POOLS}/controllers")
-        bench.step(2)
-        assert len(bench.live) == 6
-        assert bench.conditions["Warning"] == ["LastControllers"]
-        bench.make_pool("others", ids="[200-202]", roles=["controller"])
-        bench.step(2)
-        assert bench.read_pool("controllers") == {}
-        assert [name for name in bench.live if "-controllers-" in name] == []
-
-
 @pytest.mark.parametrize("is_kafka_first", [True, False])
 def test_pools_are_let_go_with_their_kafka(is_kafka_first: bool):
     with OperatorBench() as bench:

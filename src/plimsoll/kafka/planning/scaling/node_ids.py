@@ -35,11 +35,9 @@ def assign_node_ids(pools: Sequence[NodePool], *, cluster_id: str) -> NodeIdAssi
         kept = tuple(_keep(pool, problem) for pool in ordered)
         return NodeIdAssignment(pools=kept, is_new=is_new, problems=(problem,))
     used = {node_id for pool in ordered for node_id in pool.node_ids}
-    held = [pool for pool in ordered if pool.is_deleting and _has_last_controllers(pool, ordered)]
-    assigned = [_keep(pool) if pool in held else _assign(pool, used) for pool in ordered]
+    assigned = [_assign(pool, used) for pool in ordered]
     problems = tuple(pool.problem for pool in assigned if pool.problem is not None)
-    warnings = tuple(_warn_of_last_controllers(pool) for pool in held)
-    return NodeIdAssignment(pools=tuple(assigned), is_new=is_new, problems=problems, warnings=warnings)
+    return NodeIdAssignment(pools=tuple(assigned), is_new=is_new, problems=problems)
 
 
 def _assign(pool: NodePool, used: set[int]) -> PoolNodeIds:
@@ -62,18 +60,14 @@ def _assign(pool: NodePool, used: set[int]) -> PoolNodeIds:
         added=tuple(added),
         removed=tuple(sorted(removed)),
         used_to_be_brokers=tuple(kept) if pool.was_broker and not pool.is_broker else (),
+        used_to_be_controllers=tuple(kept) if pool.was_controller and not pool.is_controller else (),
         is_broker=pool.is_broker,
         was_broker=pool.was_broker or pool.has_broker_pods,
+        was_controller=pool.was_controller or pool.has_controller_pods,
     )
 
 
-def _has_last_controllers(pool: NodePool, pools: Sequence[NodePool]) -> bool:
-    """Whether the cluster would have no controller without the pool."""
-    others = [other for other in pools if other is not pool and not other.is_deleting and other.replicas > 0]
-    return bool(pool.node_ids) and pool.is_controller and not any(other.is_controller for other in others)
-
-
-def _keep(pool: NodePool, problem: Reason | None = None) -> PoolNodeIds:
+def _keep(pool: NodePool, problem: Reason) -> PoolNodeIds:
     """The pool as it is. Ids that no node can have are left out."""
     current = tuple(sorted({node_id for node_id in pool.node_ids if _is_node_id(node_id)}))
     return PoolNodeIds(
@@ -115,11 +109,6 @@ def _choose_removed(pool: NodePool, current: list[int], surplus: int) -> list[in
 
 
 # ---- mistakes
-
-
-def _warn_of_last_controllers(pool: NodePool) -> Reason:
-    message = f"pool {pool.name}, which is being deleted, keeps its nodes: they are the last controllers of the cluster"
-    return Reason(code="LastControllers", message=message, facts={"pool": pool.name})
 
 
 def _find_problem_of_cluster(pools: Sequence[NodePool]) -> Reason | None:
