@@ -170,10 +170,10 @@ class SimulatedBrokerPods:
                 cluster.kafka.kill_broker(known.id)
         cluster.is_complete |= bool(ready) and len(ready) >= self.topology.count_desired_brokers(key)
         if cluster.is_complete:
-            self._form_quorum(key, cluster.kafka)
+            self._choose_voters(key, cluster.kafka)
             self._create_topics(key, cluster)
 
-    def _form_quorum(self, key: Key, kafka: SimulatedKafka) -> None:
+    def _choose_voters(self, key: Key, kafka: SimulatedKafka) -> None:
         """The first controllers are the voters. Later ones are observers, as in a dynamic quorum of Kafka."""
         if not kafka.state.voters:
             kafka.state.voters = frozenset(self.topology.list_controllers(key))
