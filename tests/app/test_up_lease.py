@@ -1,4 +1,4 @@
-"""The node autoscaler of `plimsoll up` and one that is started beside it: they take the same lease, and one acts."""
+"""The controllers of `plimsoll up` and ones that are started beside them: they take the same leases, and one acts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 
 from plimsoll.app import embedded_nodes
 from plimsoll.app import up as app
+from plimsoll.app.embedded_tidb import TIDB_LEASE
+from plimsoll.app.kafka.embedded_kafka import KAFKA_LEASE
 from plimsoll.app.up import EmbeddedCluster, UpSettings
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kube.leases import LeaderElector, LeaseHolder, LeaseLock
@@ -24,6 +26,8 @@ from tests.local.apiserver.builders import ADMIN, ApiServerHarness
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator
+
+    from plimsoll.kube.leases import LeaseSettings
 
 T = TypeVar("T")
 
@@ -73,10 +77,10 @@ class AutoscaledUp(ApiServerHarness):
     def count_nodes(self) -> int:
         return len(self.ask("GET", "/api/v1/nodes").body["items"])
 
-    def take_lease(self) -> asyncio.Task[None]:
-        """Another autoscaler, of another process, which contends for the lease and does nothing else."""
-        holder = LeaseHolder(embedded_nodes.LEASE, identity="elsewhere_1", clock=self.run.clock)
-        port = LeaseLock(EmbeddedTransport(self.application, token=ADMIN), embedded_nodes.LEASE, clock=self.run.clock)
+    def take_lease(self, lease: LeaseSettings = embedded_nodes.LEASE) -> asyncio.Task[None]:
+        """Another controller, of another process, which contends for the lease and does nothing else."""
+        holder = LeaseHolder(lease, identity="elsewhere_1", clock=self.run.clock)
+        port = LeaseLock(EmbeddedTransport(self.application, token=ADMIN), lease, clock=self.run.clock)
         return self.run.spawn(LeaderElector(holder, port, entropy=SeededEntropy("elsewhere")).run(), name="elsewhere")
 
     def show_health(self) -> str:
@@ -157,3 +161,19 @@ def test_one_that_loses_the_lease_stops_acting_and_contends_again(world: Autosca
     world.run.advance_by(120)
     assert world.holder.startswith("plimsoll-up_")
     assert world.count_nodes() > before
+
+
+@pytest.mark.parametrize(("lease", "controller"), [(KAFKA_LEASE, "Kafka operator"), (TIDB_LEASE, "TiDB autoscaler")])
+def test_the_other_controllers_hold_their_leases_and_wait_beside_one_that_leads(
+    world: AutoscaledUp, lease: LeaseSettings, controller: str
+):
+    other = world.take_lease(lease)
+    world.run.advance_by(1)
+    world.start()
+    world.run.advance_by(20)
+    assert f"[+]{controller}: standby: elsewhere_1 leads" in world.show_health()
+    other.cancel()
+    world.run.advance_by(60)
+    path = f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{lease.name}"
+    assert world.ask("GET", path).body["spec"]["holderIdentity"].startswith("plimsoll-up_")
+    assert f"[+]{controller}: leader" in world.show_health()

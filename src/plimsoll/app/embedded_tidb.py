@@ -12,8 +12,10 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.informer.events import Key
+from plimsoll.kube.leases import LeaseSettings
 from plimsoll.local.tidb.server import HEALTH, SimulatedServers, guard_server
 from plimsoll.local.tidb.simulated import route_to_simulated
+from plimsoll.runtime.supervisor import Service
 from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
 from plimsoll.tidb.external.recommender import LARGEST_ANSWER_BYTES
 from plimsoll.tidb.model.reconcile_types import ReconcilePolicy
@@ -22,7 +24,7 @@ from plimsoll.tidb.pd.members import BaseCluster
 from plimsoll.tidb.planner.collector import Collector, CollectorSettings
 from plimsoll.tidb.planner.service import PLANNING_PATH, PlannerService
 from plimsoll.tidb.reporting.metrics import ReconcileMetrics
-from plimsoll.tidb.settings import NAME, TidbSettings
+from plimsoll.tidb.settings import LEASE, NAME, TidbSettings
 from plimsoll.web.client import PinnedHttpClient
 from plimsoll.web.in_memory import InMemoryClient
 from plimsoll.web.responses import build_json_response
@@ -30,15 +32,19 @@ from plimsoll.web.responses import build_json_response
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from plimsoll.app.embedded_election import EmbeddedElection
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.journal.ports import Journal
+    from plimsoll.kube.controller.controller import Controller
     from plimsoll.local.components import Components
     from plimsoll.local.tidb.simulated import SimulatedTidb
-    from plimsoll.runtime.supervisor import Service
 
 _REGISTRATION_GRACE_S: Final = 180.0
 """Simulated stores register when their pod is ready, and machines boot in seconds, so a short time is enough."""
+
+TIDB_LEASE: Final = LeaseSettings(name=LEASE, namespace=TidbSettings().controller_namespace, field_manager=NAME)
+"""The lease that `plimsoll run tidb` takes too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +56,8 @@ class EmbeddedTidbDependencies:
     entropy: Entropy
     journal: Journal
     adds_nodes: bool
+    election: EmbeddedElection | None = None
+    """None: it acts at once, because no other autoscaler can be started beside it."""
 
 
 class EmbeddedTidb:
@@ -58,11 +66,12 @@ class EmbeddedTidb:
     def __init__(self, components: Components, dependencies: EmbeddedTidbDependencies) -> None:
         component = components.build_component(NAME, manager=NAME)
         self._dependencies = dependencies
+        self._election = election = dependencies.election
         self._web = InMemoryClient(dependencies.tidb.answer, route=route_to_simulated)
         self.metrics = ReconcileMetrics()
         self._parts = TidbAutoscalerParts(
             Dependencies(
-                client=component.client,
+                client=component.client.with_guard(election) if election else component.client,
                 web=self._web,
                 caller=PinnedHttpClient(max_bytes=LARGEST_ANSWER_BYTES),
                 clock=dependencies.clock,
@@ -77,9 +86,19 @@ class EmbeddedTidb:
                 metrics=self.metrics,
             )
         )
+        self._controller = self._parts.build_controller(dependencies.entropy)
 
     def list_services(self) -> list[Service]:
-        return self._parts.build_controller(self._dependencies.entropy).list_services()
+        if self._election is None:
+            return self._controller.list_services()
+        return [Service(name="TiDB autoscaler", run=self._contend)]
+
+    def list_controllers(self) -> list[Controller[Key]]:
+        return [self._controller.controller]
+
+    async def _contend(self) -> None:
+        assert self._election is not None
+        await self._election.run(self._controller.list_services(), on_end=self._parts.reporter.close)
 
     def build_planner_app(self, *, token: str) -> ASGIApp:
         return guard_server(

@@ -9,9 +9,10 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from plimsoll.app.embedded_election import EmbeddedElection
 from plimsoll.app.embedded_nodes import EmbeddedNodeAutoscaler
-from plimsoll.app.embedded_tidb import EmbeddedTidb, EmbeddedTidbDependencies
-from plimsoll.app.kafka.embedded_kafka import EmbeddedKafka, EmbeddedKafkaDependencies
+from plimsoll.app.embedded_tidb import TIDB_LEASE, EmbeddedTidb, EmbeddedTidbDependencies
+from plimsoll.app.kafka.embedded_kafka import KAFKA_LEASE, EmbeddedKafka, EmbeddedKafkaDependencies
 from plimsoll.app.kafka.simulated_connector import SimulatedBrokers
 from plimsoll.app.node_autoscaling import run_in_thread
 from plimsoll.app.ports import (
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.informer import Informer
+    from plimsoll.kube.leases import LeaseSettings
     from plimsoll.local.apiserver.run import Ready, Serving
     from plimsoll.local.components import Components
     from plimsoll.operator.pages import OperatorPages
@@ -244,6 +246,8 @@ class EmbeddedCluster:
         once = RestartPolicy(on_end=OnEnd.EXPECTED)
         services = [*cluster.list_services(), *autoscaling]
         add_controllers(self._metrics, services, cluster.components)
+        for controller in (*self._tidb.list_controllers(), *self._kafka.list_controllers()):
+            self._metrics.add_controller(controller)
         return [*services, Service(name="greeting", run=report_status, policy=once)]
 
     def list_socket_services(self, sockets: ListeningSockets) -> list[Service]:
@@ -281,6 +285,7 @@ class EmbeddedCluster:
             entropy=self._entropy,
             journal=self._journal,
             adds_nodes=self._autoscales,
+            election=self._build_election("TiDB autoscaler", TIDB_LEASE),
         )
         return EmbeddedTidb(self._cluster.components, dependencies)
 
@@ -291,8 +296,16 @@ class EmbeddedCluster:
             clock=self._clock,
             entropy=self._entropy,
             journal=self._journal,
+            election=self._build_election("Kafka operator", KAFKA_LEASE),
         )
         return EmbeddedKafka(self._cluster.components, dependencies)
+
+    def _build_election(self, name: str, lease: LeaseSettings) -> EmbeddedElection:
+        client = self.connect(lease.field_manager)
+        election = EmbeddedElection(lease, self._transport, client, clock=self._clock, entropy=self._entropy)
+        self._health.elections[name] = election
+        election.add_metrics(self._metrics)
+        return election
 
     def _build_autoscaling(self, components: Components) -> list[Service]:
         """The node autoscaler on the same informers; it leads unless another autoscaler holds the lease."""

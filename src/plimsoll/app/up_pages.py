@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
+    from plimsoll.app.embedded_election import EmbeddedElection
     from plimsoll.app.embedded_nodes import EmbeddedNodeAutoscaler
     from plimsoll.core.clock import Clock
     from plimsoll.local.components import Components
@@ -41,6 +42,8 @@ class UpHealth:
         self._clock = clock
         self._supervisor: Supervisor | None = None
         self.autoscaler: EmbeddedNodeAutoscaler | None = None
+        self.elections: dict[str, EmbeddedElection] = {}
+        """By the names of the controllers that contend."""
 
     def watch(self, supervisor: Supervisor) -> None:
         """From now on this supervisor runs the services."""
@@ -58,6 +61,7 @@ class UpHealth:
             current = ", ".join(part for part in (role, health.describe(now_s)) if part)
             lines.append(f"[-]node autoscaler: {problem}" if problem else f"[+]node autoscaler: {current}")
             is_well = is_well and not problem
+        lines += [f"[+]{name}: {election.describe_role()}" for name, election in self.elections.items()]
         text = "\n".join([*lines, "healthz check passed" if is_well else "healthz check failed"])
         return build_text_response(text, HTTPStatus.OK if is_well else HTTPStatus.INTERNAL_SERVER_ERROR)
 

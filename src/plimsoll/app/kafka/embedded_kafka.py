@@ -8,14 +8,16 @@ administrator's token.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from plimsoll.app.kafka.cruise_control_router import CruiseControlRouter
 from plimsoll.kafka.builder import KafkaOperatorParts, OperatorDependencies
 from plimsoll.kafka.engine.config_map_store import ConfigMapExecutionStore
 from plimsoll.kafka.engine.engine import run_in_thread
-from plimsoll.kafka.settings import NAME, KafkaSettings
+from plimsoll.kafka.settings import LEASE, NAME, KafkaSettings
+from plimsoll.kube.leases import LeaseSettings
 from plimsoll.local.tidb.server import guard_server
+from plimsoll.runtime.supervisor import Service
 from plimsoll.web.client import RequestFailed
 
 if TYPE_CHECKING:
@@ -24,13 +26,18 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
+    from plimsoll.app.embedded_election import EmbeddedElection
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.journal.ports import Journal
     from plimsoll.kafka.brokers.ports import BrokerConnector
+    from plimsoll.kube.controller.controller import Controller
+    from plimsoll.kube.informer.events import Key
     from plimsoll.local.components import Components
-    from plimsoll.runtime.supervisor import Service
     from plimsoll.web.client import Request, Response
+
+KAFKA_LEASE: Final = LeaseSettings(name=LEASE, namespace=KafkaSettings().controller_namespace, field_manager=NAME)
+"""The lease that `plimsoll run kafka` takes too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +49,8 @@ class EmbeddedKafkaDependencies:
     clock: Clock
     entropy: Entropy
     journal: Journal
+    election: EmbeddedElection | None = None
+    """None: it acts at once, because no other operator can be started beside it."""
     run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]] = run_in_thread
 
 
@@ -50,7 +59,8 @@ class EmbeddedKafka:
 
     def __init__(self, components: Components, dependencies: EmbeddedKafkaDependencies) -> None:
         component = components.build_component(NAME, manager=NAME)
-        client, clock = component.client, dependencies.clock
+        self._election = election = dependencies.election
+        client, clock = component.client.with_guard(election) if election else component.client, dependencies.clock
         self._parts = KafkaOperatorParts(
             OperatorDependencies(
                 client=client,
@@ -68,7 +78,17 @@ class EmbeddedKafka:
         self._controllers = self._parts.build_controllers(component.informers)
 
     def list_services(self) -> list[Service]:
-        return self._controllers.list_services()
+        if self._election is None:
+            return self._controllers.list_services()
+        return [Service(name="Kafka operator", run=self._contend)]
+
+    def list_controllers(self) -> list[Controller[Key]]:
+        return self._controllers.list_controllers()
+
+    async def _contend(self) -> None:
+        """Reconcile while leading. The engines end with it: another operator may go on with their executions."""
+        assert self._election is not None
+        await self._election.run(self._controllers.list_services(), on_end=self._parts.close)
 
     async def close(self) -> None:
         """Close the connections to brokers."""

@@ -10,8 +10,9 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from plimsoll.app.embedded_election import EmbeddedElection
 from plimsoll.app.kafka.broker_probe import ConnectedBrokerProbe
-from plimsoll.app.kafka.embedded_kafka import EmbeddedKafka, EmbeddedKafkaDependencies
+from plimsoll.app.kafka.embedded_kafka import KAFKA_LEASE, EmbeddedKafka, EmbeddedKafkaDependencies
 from plimsoll.app.kafka.sample_cluster import (
     CLUSTER,
     NAMESPACE,
@@ -26,6 +27,7 @@ from plimsoll.app.kafka.sample_cluster import (
 from plimsoll.journal.journal_file import delete_journal
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kafka.brokers.access import KubernetesBrokers
+from plimsoll.kafka.settings import NAME
 from plimsoll.kube.client import Client
 from plimsoll.kube.errors import ApiCallFailed
 from plimsoll.kube.requests.options import ClientSettings
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
     from plimsoll.local.kafka.processes.distribution import KafkaDistribution
 
 _MANAGER: Final = "plimsoll"
+_HOST: Final = "plimsoll-kafka-try"
+"""The first part of its identity in the lease of the operator."""
 _MAX_CONCURRENT_CALLS: Final = 4
 _NODES: Final = 3
 _LOOK_S: Final = 0.5
@@ -139,7 +143,13 @@ class TriedCluster:
         self._cluster.kubelet.pods.use_runtime(self._processes)
         self._journal = LazyJournal(settings.data)
         dependencies = EmbeddedKafkaDependencies(
-            connector=self._connector, clock=clock, entropy=entropy, journal=self._journal
+            connector=self._connector,
+            clock=clock,
+            entropy=entropy,
+            journal=self._journal,
+            election=EmbeddedElection(
+                KAFKA_LEASE, self._transport, self.connect(NAME), clock=clock, entropy=entropy, host=_HOST
+            ),
         )
         self._kafka = EmbeddedKafka(self._cluster.components, dependencies)
 
