@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from msgspec import structs
 
-from plimsoll.core.plans import Reason, Ref, Result, encode
+from plimsoll.core.plans import NotDone, Reason, Ref, Result, encode
 from plimsoll.journal.decisions import ObjectDecision
 from plimsoll.journal.entries import Entry
 from plimsoll.journal.last_plans import build_last_plans, read_last_plans
@@ -47,6 +47,16 @@ def test_an_action_without_an_end_is_planned():
 def test_the_object_that_an_action_changes_is_shown_under_the_others_it_concerns():
     entry = Entry(number=1, plan=plan(1, actions=(structs.replace(grow(size=5), concerns=(pod("a"),)),)))
     assert why_lines(entry, pod("a"))[1] == f"  grow {GROUP} size=5: planned"
+
+
+def test_the_object_that_was_left_is_named_under_the_others_it_concerns():
+    goal, kafka = Ref(kind="goal", name="RackAwareGoal"), Ref(kind="kafka", namespace="kafka", name="c")
+    not_done = NotDone(
+        what="does not apply", about=(goal,), reason=Reason(code="NoRates", message="no rates"), concerns=(kafka,)
+    )
+    entry = Entry(number=1, plan=plan(1, actions=(), not_done=(not_done,)))
+    assert why_lines(entry, kafka)[1:] == ["  goal/RackAwareGoal does not apply", "    no rates"]
+    assert why_lines(entry, goal)[1:] == ["  does not apply", "    no rates"]
 
 
 def test_what_concerns_no_other_is_written_as_ever():

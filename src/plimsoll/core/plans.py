@@ -101,12 +101,16 @@ class NotDone(Value):
         """All references by which it is found."""
         return self.about if self.concerns is msgspec.UNSET else (*self.about, *self.concerns)
 
-    def __str__(self) -> str:
+    def format_subjects(self) -> str:
+        """The first objects that it is about, and how many more there are."""
         shown = ", ".join(str(ref) for ref in self.about[:_NAMED_AT_MOST])
         more = self.count - min(len(self.about), _NAMED_AT_MOST)
         if more:
             shown = f"{shown} and {more} more" if shown else f"{more}"
-        return f"{shown} {self.what}: {self.reason}"
+        return shown
+
+    def __str__(self) -> str:
+        return f"{self.format_subjects()} {self.what}: {self.reason}"
 
 
 class Plan(Value):

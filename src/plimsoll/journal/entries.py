@@ -155,11 +155,17 @@ def _truncate_actions(entry: Entry, most_bytes: int) -> Entry:
 
 
 def shorten(not_done: NotDone, ref: Ref) -> NotDone:
-    """The part about one object: the others are counted, not named. About a workload: how many of its pods."""
+    """The part about one object: the others are counted, not named. About a workload: how many of its pods.
+
+    About an object that it only concerns, such as the Kafka of a goal: the objects that it is about are named.
+    """
     if ref in not_done.about:
         return structs.replace(not_done, about=(ref,), unnamed=not_done.count - 1, concerns=msgspec.UNSET)
     pods = len(find_workload_pods(ref, not_done.about))
-    what = f"{pods} of its pods {not_done.what if pods == 1 else to_plural(not_done.what)}" if pods else not_done.what
+    if pods:
+        what = f"{pods} of its pods {not_done.what if pods == 1 else to_plural(not_done.what)}"
+    else:
+        what = f"{not_done.format_subjects()} {not_done.what}".lstrip()
     return structs.replace(not_done, what=what, about=(ref,), unnamed=0, concerns=msgspec.UNSET)
 
 

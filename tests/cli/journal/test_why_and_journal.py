@@ -86,6 +86,12 @@ def test_kinds_have_short_names_and_the_namespace_may_be_left_out(data: Path, wr
     assert "fits no machine type" in plimsoll("why", written, "--data", data).stdout
 
 
+@pytest.mark.parametrize("written", ["kafkanodepool/kafka/p", "knp/kafka/p", "kafkanodepools.kafka.strimzi.io/kafka/p"])
+def test_node_pools_of_kafka_are_a_kind(data: Path, written: str):
+    ended = plimsoll("why", written, "--data", data)
+    assert (ended.returncode, "nothing is known about kafkanodepool/kafka/p" in ended.stderr) == (3, True)
+
+
 def test_the_namespace_may_be_an_option(data: Path, reviewed: ReviewedSentences):
     assert plimsoll("why", "pod/web-0", "-n", "default", "--data", data).returncode == 0
     assert plimsoll("why", "pod/web-0", "-n", "other", "--data", data).returncode == 3

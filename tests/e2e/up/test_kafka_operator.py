@@ -40,7 +40,7 @@ def test_the_walk_of_the_operators_page(up: UpProcess, tmp_path: Path):
 
     planned = newcomer.run("plimsoll run kafka --dry-run --once")
     assert planned.code == 0, planned
-    assert "kafka/kafka/my-cluster: nothing is done, dry run" in planned.out
+    assert "kafka/kafka/my-cluster: there is nothing to do" in planned.out
 
 
 def test_the_operator_does_not_start_beside_strimzi(up: UpProcess, tmp_path: Path):

@@ -22,6 +22,7 @@ def test_k01_scale_up_waits_for_the_new_pod():
     with OperatorBench() as bench:
         bench.make_cluster()
         assert bench.state == ""
+        assert bench.status_of_kafka["kafkaVersion"] == "4.3.1"
         assert bench.shipped == {}
         bench.scale(4)
         bench.step()

@@ -59,6 +59,7 @@ def test_k11_settings_are_copied(reference: dict[str, Any]):
 def test_k12_missing_settings_are_waited_for():
     with OperatorBench() as bench:
         bench.make_cluster(modes=[{"mode": "add-brokers", "settings": "s"}])
+        assert bench.conditions == {"Ready": [""], "Warning": ["AutoRebalanceSettingsNotFound"]}, "before it scales"
         scale_up(bench)
         assert bench.rebalances == {}
         assert (bench.state, bench.lists) == ("NotReady", ([3], []))

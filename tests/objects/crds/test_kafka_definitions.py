@@ -62,6 +62,13 @@ def test_names_subresources_and_columns_are_those_of_strimzi():
         assert columns[: len(expected["additionalPrinterColumns"])] == expected["additionalPrinterColumns"]
 
 
+def test_no_column_lists_the_brokers_of_a_rebalance():
+    """A rebalance may name 100,000 of them."""
+    (definition,) = [found for found in list_our_definitions() if found["spec"]["names"]["kind"] == "KafkaRebalance"]
+    paths = [column["jsonPath"] for column in get_version(definition)["additionalPrinterColumns"]]
+    assert not [path for path in paths if path.startswith(".spec.brokers")]
+
+
 def test_kubectl_sees_the_state_of_automatic_rebalancing(server: DefinedKafka):
     body = server.create(kafka(auto_rebalance=MODES)).body
     body["status"] = {"cruiseControl": {"autoRebalance": {"state": "ScalingUp", "add-brokers": [3]}}}

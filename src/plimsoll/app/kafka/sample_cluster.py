@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import structlog
 
 from plimsoll.kube.errors import AlreadyExists
+from plimsoll.local.kafka.processes.distribution import KAFKA_VERSION, METADATA_VERSION
 from plimsoll.objects.api.core import Namespace, Secret
 from plimsoll.objects.api.kafka import Kafka, KafkaNodePool, KafkaRebalanceSettings
 from plimsoll.objects.kafka_security import INTERNAL_SECURITY_ANNOTATION
@@ -109,6 +110,8 @@ def _build_kafka(wanted: SampleCluster) -> dict[str, Any]:
         "metadata": {"name": CLUSTER, "annotations": _NO_SECURITY if not wanted.secure else {}},
         "spec": {
             "kafka": {
+                "version": KAFKA_VERSION,
+                "metadataVersion": METADATA_VERSION,
                 "listeners": [_SECURE if wanted.secure else _PLAIN],
                 "rack": {"topologyKey": "topology.kubernetes.io/zone"},
                 "config": {

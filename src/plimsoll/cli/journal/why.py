@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _SYSTEM = "kube-system"
 _OF_TIDB = ("tidbclusterautoscaler", "tidbcluster")
-_OF_KAFKA = ("kafka", "kafkarebalance")
+_OF_KAFKA = ("kafka", "kafkarebalance", "kafkanodepool")
 _ADVICE = {
     "pod": "a pod is recorded when it is unschedulable, and again when it is placed; "
     "kubectl describe pod shows what the scheduler says now",
@@ -40,6 +40,8 @@ _ADVICE = {
     "present state",
     "kafkarebalance": "a rebalance is recorded when its state changes; kubectl get kafkarebalance shows the "
     "present state",
+    "kafkanodepool": "a node pool is recorded when its pods change, or when it has a problem; plimsoll why "
+    "kafka/NS/NAME explains its cluster",
     "broker": "a broker is recorded when plimsoll kafka rebalance plans or moves its replicas",
     "topic": "a topic is recorded when plimsoll kafka rebalance plans or moves its replicas",
     "goal": "a goal is recorded when a rebalance leaves it violated, or when it does not apply",
@@ -59,8 +61,8 @@ def why(
         str,
         typer.Argument(
             help="A pod, a workload (deploy, sts, ds, rs, job, cronjob), a node, nodegroup, machinetype, request, "
-            "tidbclusterautoscaler (ta) or tidbcluster (tc), a kafka, kafkarebalance (kr), Kafka broker, topic or "
-            "goal, or a journal entry.",
+            "tidbclusterautoscaler (ta) or tidbcluster (tc), a kafka, kafkarebalance (kr), kafkanodepool (knp), "
+            "Kafka broker, topic or goal, or a journal entry.",
             metavar="KIND/[NAMESPACE/]NAME",
         ),
     ],

@@ -19,6 +19,7 @@ _KINDS = {
     "cluster": "cluster",
     **dict.fromkeys(("kafka", "kafkas", "k"), "kafka"),
     **dict.fromkeys(("kafkarebalance", "kafkarebalances", "kr"), "kafkarebalance"),
+    **dict.fromkeys(("kafkanodepool", "kafkanodepools", "knp"), "kafkanodepool"),
     **dict.fromkeys(("broker", "brokers"), "broker"),
     **dict.fromkeys(("topic", "topics"), "topic"),
     **dict.fromkeys(("goal", "goals"), "goal"),

@@ -27,14 +27,19 @@ from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.scaling.auto_rebalance_step import decide_step, plan_write_ahead
 from plimsoll.kafka.planning.scaling.node_ids import assign_node_ids
 from plimsoll.kafka.planning.scaling.quorum_check import keep_controller_roles, keep_voters
-from plimsoll.kafka.planning.scaling.scale_down_check import find_blocked, keep_roles, warn_of_blocked
+from plimsoll.kafka.planning.scaling.scale_down_check import (
+    find_blocked,
+    keep_roles,
+    warn_of_blocked,
+    warn_of_last_brokers,
+)
 from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
 from plimsoll.kafka.wire.auto_rebalance_config import read_auto_rebalance_configuration
-from plimsoll.kafka.wire.kafka_status import build_conditions, explain_creation, read_warnings
+from plimsoll.kafka.wire.kafka_status import add_pause, build_conditions, explain_creation, read_warnings
 from plimsoll.kafka.wire.names import PAUSE_ANNOTATION, SKIP_SCALE_DOWN_CHECK_ANNOTATION, build_auto_rebalance_name
 from plimsoll.kafka.wire.node_pools import explain_no_nodes
 from plimsoll.kafka.wire.status_views import build_status_views, read_status_views
-from plimsoll.operator.pause import ActionGuard, read_pause_annotation
+from plimsoll.operator.pause import PAUSED, ActionGuard, read_pause_annotation
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -169,6 +174,7 @@ class _Reconcile:
         before = self._observed
         if pause is not None:
             self._pod_set_changes = list_pod_set_changes(before, decision.assignment, decision.blocked)
+            await self._show_pause(pause)
             return self._conclude(decide_step(await self._build_observation(decision)), decision, pause=pause)
         pools = decision.assignment.pools
         await self._observer.confirm_pools(self._observed, [ids.pool for ids in pools if ids.removed])
@@ -206,6 +212,13 @@ class _Reconcile:
             pause=guard,
             retry_after_s=RECHECK_S,
         )
+
+    async def _show_pause(self, pause: Reason) -> None:
+        """Add the pause to the conditions; the others stay as they are. A dry run writes nothing."""
+        if pause.code != PAUSED:
+            return
+        conditions = add_pause(self._observed.status.get("conditions"), pause, now=self._now)
+        await self._actuator.write_kafka_status(self._observed, {"conditions": conditions})
 
     def _conclude(
         self,
@@ -327,6 +340,8 @@ class _Reconcile:
         decision.blocked = find_blocked(assignment, in_use)
         if decision.blocked and not decision.configuration.has_mode(Mode.REMOVE_BROKERS):
             decision.warnings += warn_of_blocked(requested, assignment, in_use, decision.blocked)
+        else:
+            decision.warnings += warn_of_last_brokers(assignment, in_use, decision.blocked)
 
     # ---- 4. to 6. pods and pool statuses
 
@@ -438,8 +453,7 @@ class _Reconcile:
         inputs = RebalanceInputs(self._observer, self._dependencies.brokers, self._dependencies.cruise_controls)
         completed = await inputs.complete(seen, observed, decision.snapshot, cordoned=decision.left_cordoned)
         decision.is_waiting = decision.is_waiting or completed.is_waiting
-        if completed.problem is not None and completed.problem not in decision.warnings:
-            decision.warnings.append(completed.problem)
+        decision.warnings += [problem for problem in completed.problems if problem not in decision.warnings]
         return completed.observation
 
     # ---- cordons, before the step stores that brokers stay, and 8. registrations
@@ -520,6 +534,8 @@ class _Reconcile:
         patch: dict[str, Any] = {"conditions": conditions, "observedGeneration": self._kafka.metadata.generation}
         if not is_paused:
             patch |= build_status_views(step.stored)
+            patch["kafkaVersion"] = self._kafka.spec.kafka.version or None
+            patch["kafkaMetadataVersion"] = self._kafka.spec.kafka.metadata_version or None
             patch["kafkaNodePools"] = [{"name": name} for name in sorted(self._observed.pools)] or None
             if registered is not None:
                 patch["registeredNodeIds"] = list(registered) or None

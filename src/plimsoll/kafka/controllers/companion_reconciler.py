@@ -176,7 +176,7 @@ class CompanionReconciler:
             at=self._get_now(),
             step=step,
             actions=step.actions,
-            warnings=(*configuration.warnings, *observed.warnings, *step.warnings),
+            warnings=(*configuration.warnings, *observed.warnings, *completed.problems, *step.warnings),
             retry_after_s=min(waits, default=None),
         )
 

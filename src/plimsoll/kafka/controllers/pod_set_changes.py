@@ -60,9 +60,19 @@ def _build_change(observed: ObservedCluster, pool: NodePool, verb: str, node_ids
                 message=f"{pods}{rest} {_choose_verb(len(names), is_removal=is_removal)}: {why}",
                 facts=facts,
             ),
-            concerns=(Ref(kind="kafka", namespace=metadata.namespace, name=metadata.name),),
+            concerns=(
+                Ref(kind="kafka", namespace=metadata.namespace, name=metadata.name),
+                *_list_pool_refs(observed, pool),
+            ),
         )
     ]
+
+
+def _list_pool_refs(observed: ObservedCluster, pool: NodePool) -> tuple[Ref, ...]:
+    """The KafkaNodePool; empty: the pool is that of `spec.kafka.replicas`, which is no object."""
+    if pool.name not in observed.pools:
+        return ()
+    return (Ref(kind="kafkanodepool", namespace=observed.kafka.metadata.namespace, name=pool.name),)
 
 
 def _choose_verb(count: int, *, is_removal: bool) -> str:

@@ -1,6 +1,6 @@
 """What a step of automatic rebalancing must know beside the objects: readiness, settings, and what the engine does.
 
-It is asked for only while there is an operation: a quiet reconcile makes no call for it.
+It is asked for only while there is an operation: a quiet reconcile only checks the settings that a mode refers to.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class CompletedObservation(Value):
 
     observation: AutoRebalanceObservation
     is_waiting: bool = False
-    problem: Reason | None = None
-    """Why the engine could not be asked."""
+    problems: tuple[Reason, ...] = ()
+    """Why the engine could not be asked, or which settings cannot be used when the cluster scales."""
 
 
 class RebalanceInputs:
@@ -55,7 +55,7 @@ class RebalanceInputs:
         is_quiet = seen.stored.state.is_without_operation and not (seen.added or seen.blocked or observed.rebalances)
         queued = {*seen.stored.add_brokers, *seen.added}
         if is_quiet and not queued:
-            return CompletedObservation(observation=seen)
+            return CompletedObservation(observation=seen, problems=await self._check_settings(seen, observed))
         candidates = _list_candidates(observed, queued)
         known = await self._list_known(observed, snapshot, candidates - cordoned)
         is_executing, problem = await self._ask_executor(seen, observed)
@@ -68,7 +68,14 @@ class RebalanceInputs:
             blocked_replicas=_count_replicas(seen, snapshot),
         )
         is_waiting = bool(queued) if snapshot is None else candidates != known.brokers
-        return CompletedObservation(observation=completed, is_waiting=is_waiting, problem=known.problem or problem)
+        problems = tuple(reason for reason in (known.problem or problem,) if reason is not None)
+        return CompletedObservation(observation=completed, is_waiting=is_waiting, problems=problems)
+
+    async def _check_settings(self, seen: AutoRebalanceObservation, observed: ObservedCluster) -> tuple[Reason, ...]:
+        """What is wrong with settings that the next scaling needs. Only modes that refer to settings are looked up."""
+        modes = [entry.mode for entry in seen.configuration if entry.settings is not None and entry.problem is None]
+        lookups = [await self._find_settings(seen, observed, mode) for mode in modes]
+        return tuple(lookup.problem for lookup in lookups if lookup.problem is not None)
 
     async def _find_settings(
         self, seen: AutoRebalanceObservation, observed: ObservedCluster, mode: Mode

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.kafka.brokers.capacities import apply_capacities
 from plimsoll.kafka.brokers.rates import OffsetSampler
 from plimsoll.kafka.brokers.source import LiveClusterSource
-from plimsoll.kafka.cruise_control.client.client import CruiseControlClient
 from plimsoll.kafka.cruise_control.server.application import CruiseControlServer
 from plimsoll.kafka.cruise_control.server.context import Dependencies
+from plimsoll.kafka.engine.engine_client import EngineClient
 from plimsoll.kafka.executor.executor import Executor
 from plimsoll.kafka.model.executions import ExecutionOptions
 from plimsoll.kafka.model.settings import AnalyzerSettings
@@ -95,7 +95,7 @@ class Engine:
             ),
             entropy=dependencies.entropy,
         )
-        self.client = CruiseControlClient(BASE_URL, web=dependencies.wrap_web(AsgiClient(self._server)))
+        self.client = EngineClient(BASE_URL, web=dependencies.wrap_web(AsgiClient(self._server)))
         """Reaches the engine as a Cruise Control is reached."""
         self._cleaning: asyncio.Task[None] | None = None
 

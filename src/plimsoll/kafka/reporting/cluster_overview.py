@@ -37,7 +37,7 @@ class ClusterOverview(Value, rename="camel"):
     since: datetime | None
     rebalances: tuple[RebalanceOverview, ...]
     problem: str = ""
-    """Why it is not ready, or what it warns of."""
+    """Why it is not ready, what it warns of, or that it is paused."""
 
 
 def describe_clusters(
@@ -71,7 +71,9 @@ def _describe_cluster(kafka: Kafka, stored: AutoRebalance, rebalances: list[Reba
     ready = [condition.status for condition in conditions if condition.type == "Ready"]
     if any(condition.type == "NotReady" and condition.status == "True" for condition in conditions):
         ready = ["False"]
-    problems = [condition for condition in conditions if condition.type in {"NotReady", "Warning"}]
+    problems = [
+        condition for condition in conditions if condition.type in {"NotReady", "Warning", "ReconciliationPaused"}
+    ]
     return ClusterOverview(
         namespace=kafka.metadata.namespace,
         name=kafka.metadata.name,
@@ -81,5 +83,7 @@ def _describe_cluster(kafka: Kafka, stored: AutoRebalance, rebalances: list[Reba
         remove_brokers=stored.remove_brokers,
         since=stored.state_since or stored.last_transition_time,
         rebalances=tuple(sorted(rebalances, key=lambda rebalance: rebalance.name)),
-        problem="; ".join(f"{condition.reason}: {condition.message}".strip(": ") for condition in problems),
+        problem="; ".join(
+            f"{condition.reason or condition.type}: {condition.message}".strip(": ") for condition in problems
+        ),
     )

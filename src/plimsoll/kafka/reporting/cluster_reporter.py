@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET, UnsetType
+
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Ref, Result
 from plimsoll.kafka.reporting.journal_plans import SUBSYSTEM
 from plimsoll.kafka.wire.names import build_auto_rebalance_name
@@ -85,6 +87,8 @@ def build_sentence(result: ClusterResult) -> str:
     """Build the sentence for the log."""
     if result.pause is not None:
         planned = "; ".join(str(action.reason) for action in _list_planned(result))
+        if not planned and result.is_dry_run:
+            return f"{result.ref}: {result.problem or 'there is nothing to do'}"
         return f"{result.ref}: nothing is done, {result.pause}{': ' if planned else ''}{planned}"
     if result.problem is not None:
         return f"{result.ref}: {result.problem}"
@@ -116,9 +120,20 @@ def build_journal_plan(result: ClusterResult, *, number: int) -> tuple[Plan, tup
     else:
         actions = (*result.pod_set_changes, *(_build_action(action, result) for action in result.actions))
         outcomes = tuple(Outcome(action=action, result=Result.DONE) for action in actions)
-    not_done = [NotDone(what=what, about=(result.ref,), reason=reason) for what, reason in _list_reasons(result)]
+    not_done = [
+        NotDone(what=what, about=(result.ref,), reason=reason, concerns=_list_concerned(result, reason))
+        for what, reason in _list_reasons(result)
+    ]
     plan = Plan(subsystem=SUBSYSTEM, snapshot=number, at=result.at, actions=actions, not_done=tuple(not_done))
     return plan, outcomes
+
+
+def _list_concerned(result: ClusterResult, reason: Reason) -> tuple[Ref, ...] | UnsetType:
+    """The node pool that a reason is about."""
+    pool = reason.facts.get("pool")
+    if not isinstance(pool, str):
+        return UNSET
+    return (Ref(kind="kafkanodepool", namespace=result.kafka.metadata.namespace, name=pool),)
 
 
 def _list_planned(result: ClusterResult) -> Iterator[Action]:

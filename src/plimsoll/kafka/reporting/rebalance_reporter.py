@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
 from plimsoll.kafka.model.rebalance_steps import CallKind
 from plimsoll.kafka.model.rebalances import RebalanceState
@@ -135,8 +137,10 @@ def build_journal_plan(result: RebalanceResult, *, number: int) -> tuple[Plan, t
         is_failed = refused and number_of_action == len(actions)
         reason = _get_state_reason(result) if is_failed else None
         outcomes.append(Outcome(action=action, result=Result.FAILED if is_failed else Result.DONE, reason=reason))
-    about = (result.ref, *concerns)
-    not_done = [NotDone(what=what, about=about, reason=reason) for what, reason in _list_reasons(result)]
+    not_done = [
+        NotDone(what=what, about=(result.ref,), reason=reason, concerns=concerns or UNSET)
+        for what, reason in _list_reasons(result)
+    ]
     plan = Plan(subsystem=SUBSYSTEM, snapshot=number, at=result.at, actions=tuple(actions), not_done=tuple(not_done))
     return plan, tuple(outcomes)
 

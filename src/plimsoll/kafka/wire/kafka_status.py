@@ -45,6 +45,14 @@ def build_conditions(
     return [set_transition_time(condition, find_unchanged(known, condition), now) for condition in conditions]
 
 
+def add_pause(before: Any, pause: Reason, *, now: datetime) -> list[dict[str, Any]]:
+    """The conditions with one that names the pause of our controllers. The next reconcile after it removes it."""
+    known = list_conditions(before)
+    condition = to_json(Condition(type=PAUSED, status="True", reason=pause.code, message=str(pause)), omits_empty=True)
+    others = [other for other in known if other.get("type") != PAUSED]
+    return [*others, set_transition_time(condition, find_unchanged(known, condition), now)]
+
+
 def build_pool_conditions(
     before: Any, *, now: datetime, problem: Reason | None, warnings: Iterable[Reason]
 ) -> list[dict[str, Any]]:

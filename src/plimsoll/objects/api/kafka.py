@@ -30,6 +30,7 @@ class KafkaClusterSpec(Wire):
     """`replicas` and `storage` are fields of v1beta2, for clusters without node pools."""
 
     version: str = ""
+    metadata_version: str = ""
     replicas: Int64 | None = None
     storage: Json = None
     resources: Json = None

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from plimsoll.core.plans import Ref
+from plimsoll.journal.entries import Query
 from plimsoll.kafka.controllers.cluster_actuator import ClusterActuator
 from plimsoll.kafka.settings import KafkaSettings
 from tests.kafka.controllers.operator_bench import API, OperatorBench
@@ -263,3 +265,33 @@ def test_brokers_that_got_replicas_while_other_pods_went_stay(monkeypatch: pytes
         assert (bench.pool_ids("p"), bench.pool_ids("q")) == ([0, 1], [10, 11, 12])
         bench.step()
         assert bench.conditions == {"Ready": [""], "Warning": ["ScaleDownPreventionCheck"]}
+
+
+def test_the_last_broker_pool_that_is_deleted_says_why_it_stays():
+    with OperatorBench() as bench:
+        bench.make_kafka()
+        bench.make_pool("controllers", roles=("controller",))
+        bench.make_pool("p", ids="[10-12]")
+        bench.step()
+        bench.make_all_ready()
+        bench.brokers.create_topic("orders", [[10, 11, 12]], size_bytes=1_000_000)
+        bench.step()
+        assert bench.ask("DELETE", f"{POOLS}/p").status == 200
+        for _ in range(3):
+            bench.step()
+            bench.run_rebalances()
+            bench.run.advance_by(5)
+        assert bench.state == "NotReady"
+        assert bench.conditions == {"Ready": [""], "Warning": ["LastBrokers", "AutoRebalanceRetryScheduled"]}
+        assert "pool p keeps 3 nodes: brokers 10, 11, 12 hold replicas, and no other broker" in list_messages(bench)
+        refused = "(the engine refuses: [RackAwareGoal] Insufficient number of racks to distribute each replica"
+        assert refused in list_messages(bench)
+        assert "com.linkedin" not in list_messages(bench)
+        assert list_messages(bench).count("Add at least 3 racks with brokers") == 1
+        assert list_pool_conditions(bench) == [("Warning", "LastBrokers")]
+        pool = Ref(kind="kafkanodepool", namespace="kafka", name="p")
+        entries = bench.run.run_until(bench.journal.list_entries(Query(ref=pool)))
+        found = [entry.filter_by_ref(pool).plan for entry in entries]
+        codes = {not_done.reason.code for plan in found for not_done in plan.not_done}
+        assert codes == {"LastBrokers"}
+        assert {action.verb for plan in found for action in plan.actions} == {"add-pods"}

@@ -115,6 +115,8 @@ class ScriptedCruiseControl:
     foreign: bool = False
     """An execution of another client runs."""
     moved_mb: float = 0.0
+    executor_state: str = "INTER_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS"
+    """While an execution runs."""
 
     async def find(self, _kafka: Kafka) -> ScriptedCruiseControl | RebalanceRefused:
         return self
@@ -199,7 +201,7 @@ class ScriptedCruiseControl:
         if self.running is None and not self.foreign:
             return ExecutorSubstate(state="NO_TASK_IN_PROGRESS", body={"state": "NO_TASK_IN_PROGRESS"})
         is_stopping = self.running is not None and self.running.status is RebalanceTaskStatus.COMPLETED_WITH_ERROR
-        state = "STOPPING_EXECUTION" if is_stopping else "INTER_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS"
+        state = "STOPPING_EXECUTION" if is_stopping else self.executor_state
         return ExecutorSubstate(
             state=state,
             finished_data_mb=self.moved_mb,

@@ -360,8 +360,15 @@ def test_a_deleted_automatic_rebalance_goes_with_its_kafka(world: RebalanceClust
     assert world.get() is None
 
 
-def test_progress_that_is_not_known_yet_is_a_condition_and_no_event(world: RebalanceCluster):
+def test_an_execution_that_has_moved_no_data_yet_has_no_warning(world: RebalanceCluster):
     world.cruise_control.moved_mb = 0
+    world.create_automatic()
+    world.reconcile(3)
+    assert (world.state(), world.warnings()) == ("Rebalancing", [])
+
+
+def test_progress_that_is_not_known_yet_is_a_condition_and_no_event(world: RebalanceCluster):
+    world.cruise_control.executor_state = "STARTING_EXECUTION"
     world.create_automatic()
     world.reconcile(3)
     assert (world.state(), world.warnings()) == ("Rebalancing", ["CruiseControlExecutorState"])

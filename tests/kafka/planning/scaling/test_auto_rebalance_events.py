@@ -404,7 +404,7 @@ def events_of_cruise_control() -> list[Row]:
             state="NotReady",
             strimzi=ON_SCALE_DOWN,
             remove=(12,),
-            says="AutoRebalanceRetryScheduled",
+            warns=("AutoRebalanceRetryScheduled",),
         ),
         Row(
             id="4.5-execution-error-up",
@@ -420,7 +420,7 @@ def events_of_cruise_control() -> list[Row]:
             state="NotReady",
             strimzi=ON_SCALE_DOWN,
             remove=(12,),
-            says="AutoRebalanceRetryScheduled",
+            warns=("AutoRebalanceRetryScheduled",),
         ),
         Row(
             id="4.5-cruise-control-unreachable",

@@ -315,7 +315,7 @@ def rows_up_ended() -> list[Row]:
             state="NotReady",
             strimzi=ON_SCALE_UP,
             add=(3,),
-            says="AutoRebalanceRetryScheduled",
+            warns=("AutoRebalanceRetryScheduled",),
         ),
         Row(
             id="4.4-up-NotReady-retry-is-due",
@@ -491,7 +491,7 @@ def rows_down_ended() -> list[Row]:
             state="NotReady",
             strimzi=ON_SCALE_DOWN,
             remove=(12,),
-            says="AutoRebalanceRetryScheduled",
+            warns=("AutoRebalanceRetryScheduled",),
         ),
         Row(
             id="4.4-down-NotReady-retry-is-due",

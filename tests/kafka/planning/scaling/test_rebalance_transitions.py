@@ -527,7 +527,7 @@ def test_an_execution_shows_its_progress_and_fills_the_result_once(has_result: b
     [
         (BUSY, True),
         (replace(BUSY, finished_data_mb=None, total_data_mb=None), True),
-        (replace(BUSY, finished_data_mb=0.0), False),
+        (replace(BUSY, finished_data_mb=0.0), True),
         (replace(BUSY, finished_data_mb=0.0, total_data_mb=0.0), True),
         (replace(BUSY, state="STARTING_EXECUTION"), False),
         (UNREACHABLE, False),

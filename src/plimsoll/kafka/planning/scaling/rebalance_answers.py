@@ -95,8 +95,6 @@ def find_progress_problem(executor: ExecutorSubstate) -> Reason | None:
     if executor.state not in IN_PROGRESS:
         message = f"progress is unknown while the executor is in state {executor.state[:100]}"
         return Reason(code=EXECUTOR_STATE, message=message, facts={"state": executor.state[:100]})
-    if executor.finished_data_mb is not None and executor.finished_data_mb <= 0 and (executor.total_data_mb or 0) > 0:
-        return Reason(code=EXECUTOR_STATE, message="progress is unknown until the first data has been moved")
     return None
 
 

@@ -25,7 +25,7 @@ def retry_failed(builder: StepBuilder, mode: Mode, rebalance: AutoRebalanceObjec
         builder.update(attempts=attempts, next_retry_time=at)
     if builder.seen.now >= at and builder.refresh(mode, brokers, reasons.build_retried(mode, brokers, attempts)):
         return
-    builder.explain(reasons.build_retry_scheduled(mode, rebalance, at, attempts))
+    builder.warn(reasons.build_retry_scheduled(mode, rebalance, at, attempts))
     if at > builder.seen.now:
         builder.wait_until(at)
 

@@ -45,6 +45,26 @@ def warn_of_blocked(
     return tuple(_warn_of_blocked(ids, in_use, is_deleting=ids.pool in deleting) for ids in keeping)
 
 
+def warn_of_last_brokers(
+    assignment: NodeIdAssignment, in_use: frozenset[int], blocked: Sequence[int]
+) -> tuple[Reason, ...]:
+    """A warning per pool whose brokers cannot be emptied, because no broker stays that could take their replicas."""
+    if not blocked or assignment.desired_brokers:
+        return ()
+    keeping = [ids for ids in assignment.pools if ids.was_broker and set(ids.removed) & set(blocked)]
+    return tuple(_warn_of_last_brokers(ids, sorted(in_use.intersection(ids.removed))) for ids in keeping)
+
+
+def _warn_of_last_brokers(ids: PoolNodeIds, holding: Sequence[int]) -> Reason:
+    why = f"{_name_brokers(holding)} replicas" if holding else "brokers of other pools hold replicas"
+    return Reason(
+        code="LastBrokers",
+        message=f"pool {ids.pool} keeps {len(ids.current)} nodes: {why}, and no other broker can take them, because "
+        "all brokers of the cluster are to leave; add a pool with the role broker, or delete the topics",
+        facts={"pool": ids.pool, "brokers": list(holding)},
+    )
+
+
 def _warn_of_blocked(ids: PoolNodeIds, in_use: frozenset[int], *, is_deleting: bool) -> Reason:
     holding = sorted(in_use.intersection(ids.removed))
     nodes = f"pool {ids.pool}{', which is being deleted,' if is_deleting else ''} keeps {len(ids.current)} nodes"

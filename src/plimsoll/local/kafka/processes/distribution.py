@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KAFKA_VERSION: Final = "4.3.1"
+METADATA_VERSION: Final = "4.3-IV0"
 JARS_VARIABLE: Final = "PLIMSOLL_KAFKA_JARS"
 _LOG4J_VERSION: Final = "2.25.3"
 _FETCH_S: Final = 600
