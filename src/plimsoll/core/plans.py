@@ -165,6 +165,8 @@ class Result(Enum):
     """The precondition no longer held: the next plan decides again."""
     HELD_BACK = "HeldBack"
     """The action guard (pause, dry run, removals per hour) stopped it."""
+    PROPOSED = "Proposed"
+    """The plan is a proposal: nothing is done before it is approved."""
     FAILED = "Failed"
 
 
@@ -186,11 +188,12 @@ _RESULT_WORDS: Final = {
     Result.ALREADY_SO: "was so already",
     Result.OVERTAKEN: "overtaken by events",
     Result.HELD_BACK: "held back",
+    Result.PROPOSED: "proposed",
     Result.FAILED: "failed",
 }
 DONE_RESULTS: Final = frozenset({Result.DONE, Result.ALREADY_SO})
 """Results after which the world is as the action wants it."""
-_STOPPED: Final = (Result.HELD_BACK, Result.OVERTAKEN, Result.FAILED)
+_STOPPED: Final = (Result.HELD_BACK, Result.PROPOSED, Result.OVERTAKEN, Result.FAILED)
 """Results that change nothing."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 

@@ -29,6 +29,7 @@ _RESULTS: Final = {
     Result.ALREADY_SO: "was so already",
     Result.OVERTAKEN: "overtaken",
     Result.HELD_BACK: "held back",
+    Result.PROPOSED: "proposed",
     Result.FAILED: "failed",
 }
 _WIDTH: Final = 110

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.kafka.reporting.cluster_reporter import list_events
 from tests.kafka.controllers.operator_bench import API, BOTH_MODES, OperatorBench
 from tests.objects.crds.kafka_definitions import NAMESPACE
 
@@ -54,6 +55,27 @@ def test_k11_settings_are_copied(reference: dict[str, Any]):
         scale_up(bench)
         assert bench.rebalances[ADD]["spec"] == {"mode": "add-brokers", "brokers": [3], **SETTINGS}
         assert bench.rebalances[ADD]["metadata"]["annotations"] == {"strimzi.io/rebalance-auto-approval": "true"}
+
+
+@pytest.mark.parametrize("engine", ["plimsoll"], indirect=True)  # recorded answers move whatever the goals are
+def test_a_scale_up_that_moves_nothing_says_so():
+    with OperatorBench() as bench:
+        make_settings(bench)
+        bench.make_cluster(modes=[{"mode": "add-brokers", "settings": "s"}])
+        assert bench.count_replicas(0) > 0
+        scale_up(bench)
+        events = []
+        for _ in range(20):
+            bench.run_rebalances()
+            result = bench.step()
+            events += [] if result is None else list(list_events(result))
+        assert bench.count_replicas(3) == 0, "the goals of the settings are met without a move"
+        (ended,) = [
+            (type_.value, message) for type_, code, message in events if code == "AutoRebalanceBrokersStayEmpty"
+        ]
+        assert ended[0] == "Warning"
+        assert ended[1].startswith("no replica moves onto broker 3: the cluster is already balanced")
+        assert not any("have moved" in message for _, _, message in events)
 
 
 def test_k12_missing_settings_are_waited_for():

@@ -23,6 +23,7 @@ from plimsoll.kafka.model.auto_rebalance import (
 from plimsoll.kafka.model.node_ids import NodePool
 from plimsoll.kafka.model.rebalances import RebalanceSpec
 from plimsoll.kafka.model.requests import Mode
+from plimsoll.kafka.planning.scaling.empty_brokers import BROKERS_STAY_EMPTY
 from plimsoll.kafka.planning.scaling.rebalance_transitions import is_renewing
 from plimsoll.kafka.wire.listed_pods import ListedPods, describe_problems, read_listed_pods
 from plimsoll.kafka.wire.names import (
@@ -54,10 +55,10 @@ from plimsoll.objects.api.kafka import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from plimsoll.kube.client import Client
-    from plimsoll.objects.api.meta import Json, ObjectMeta, WireObject
+    from plimsoll.objects.api.meta import Condition, Json, ObjectMeta, WireObject
     from plimsoll.objects.codec.decoding import RawObject
 
 MODES: Final = (Mode.ADD_BROKERS, Mode.REMOVE_BROKERS)
@@ -326,7 +327,19 @@ def _read_rebalance(rebalance: KafkaRebalance) -> AutoRebalanceObject:
         message=condition.message,
         is_transient=is_renewing(condition.reason, condition.message),
         has_session=bool(status.session_id),
+        replica_movements=_read_movements(status.optimization_result),
+        empty_brokers=_read_empty_brokers(status.conditions),
     )
+
+
+def _read_empty_brokers(conditions: Sequence[Condition]) -> str:
+    found = [condition.message for condition in conditions if condition.reason == BROKERS_STAY_EMPTY]
+    return found[0] if found else ""
+
+
+def _read_movements(result: object) -> int | None:
+    number = result.get("numReplicaMovements") if isinstance(result, dict) else None
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 def _is_template(found: WireObject) -> bool:

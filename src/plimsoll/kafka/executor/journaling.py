@@ -6,7 +6,7 @@ if a later process goes on with it or stops it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 from msgspec.structs import replace
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.executions import ExecutionOutcome, ExecutionRequest
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_PROPOSAL: Final = Reason(code="Proposal", message="nothing is done yet, the proposal waits for approval")
 
 
 async def record_execution(
@@ -51,10 +53,16 @@ async def record_execution(
 
 
 async def record_dry_run(journal: Journal, plan: Plan) -> None:
-    """Store a plan of which nothing is executed."""
+    """Store a plan of a dry run: nothing of it is executed."""
     reason = ActionGuard(dry_run=True).reason
     held_back = tuple(Outcome(action=action, result=Result.HELD_BACK, reason=reason) for action in plan.actions)
     await journal.append(plan, held_back)
+
+
+async def record_proposal(journal: Journal, plan: Plan) -> None:
+    """Store a proposal: a client may ask for its execution later."""
+    proposed = tuple(Outcome(action=action, result=Result.PROPOSED, reason=_PROPOSAL) for action in plan.actions)
+    await journal.append(plan, proposed)
 
 
 async def conclude_entry(journal: Journal | None, request: ExecutionRequest, outcome: ExecutionOutcome) -> None:

@@ -132,6 +132,10 @@ class AutoRebalanceObject(Value):
     """NotReady for a reason that the rebalance reconciler retries by itself."""
     has_session: bool = False
     """Its status has a session: NotReady or paused, it may still be executed."""
+    replica_movements: int | None = None
+    """How many replicas its last proposal moves; None: unknown."""
+    empty_brokers: str = ""
+    """Its warning about new brokers that stay empty."""
 
 
 class SettingsLookup(Value):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, UnsetType
 
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Ref, Result
+from plimsoll.kafka.planning.scaling.reasons import BROKERS_STAYED_EMPTY
 from plimsoll.kafka.reporting.journal_plans import SUBSYSTEM
 from plimsoll.kafka.wire.names import build_auto_rebalance_name
 from plimsoll.kube.recorder.event_objects import EventType
@@ -103,7 +104,8 @@ def list_events(result: ClusterResult) -> Iterator[tuple[EventType, str, str]]:
     for change in result.pod_set_changes if result.pause is None else ():
         yield EventType.NORMAL, change.reason.code, str(change.reason)
     for action in result.actions:
-        yield EventType.NORMAL, action.reason.code, str(action.reason)
+        is_bad = action.reason.code == BROKERS_STAYED_EMPTY
+        yield EventType.WARNING if is_bad else EventType.NORMAL, action.reason.code, str(action.reason)
     for reason in result.step.reasons if result.step is not None else ():
         if reason.code == "AutoRebalanceCancelled":
             yield EventType.NORMAL, reason.code, str(reason)

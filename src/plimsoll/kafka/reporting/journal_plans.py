@@ -12,6 +12,7 @@ from plimsoll.core.formatting import choose_form, format_bytes, format_count
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
 from plimsoll.kafka.model.executions import TaskType
 from plimsoll.kafka.model.proposals import GoalStatus
+from plimsoll.kafka.model.requests import Mode
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -37,7 +38,7 @@ def build_plan(result: OptimizationResult, *, at: datetime) -> Plan:
         snapshot=0,
         at=at,
         actions=(*_list_topics(result), *_list_brokers(result)),
-        not_done=(*_list_goals(result), *_list_held(result)),
+        not_done=(*_list_empty(result), *_list_goals(result), *_list_held(result)),
         budgets=dict(result.budgets),
     )
 
@@ -196,6 +197,23 @@ def _list_brokers(result: OptimizationResult) -> list[Action]:
             )
         )
     return actions
+
+
+def _list_empty(result: OptimizationResult) -> list[NotDone]:
+    """Of a proposal that moves nothing: new brokers that stay empty, else that there is nothing to move."""
+    if result.proposals:
+        return []
+    counts = dict(zip(result.after.broker_ids.tolist(), result.after.replica_counts.tolist(), strict=True))
+    is_addition = result.request.mode is Mode.ADD_BROKERS
+    empty = [broker for broker in result.request.brokers if is_addition and not counts.get(broker)]
+    if not empty or not any(counts.values()):
+        reason = Reason(code="NothingToMove", message="the cluster is as the goals and the request want it")
+        return [NotDone(what="nothing is proposed", about=(Ref(kind="cluster", name="kafka"),), reason=reason)]
+    is_violated = any(goal.status is GoalStatus.VIOLATED for goal in result.goals)
+    balanced = "the cluster is already balanced without it"
+    message = "no move that the goals allow improves those that stay violated" if is_violated else balanced
+    about = tuple(Ref(kind="broker", name=str(broker)) for broker in empty)
+    return [NotDone(what="gets no replica", about=about, reason=Reason(code="BrokersStayEmpty", message=message))]
 
 
 def _list_goals(result: OptimizationResult) -> list[NotDone]:

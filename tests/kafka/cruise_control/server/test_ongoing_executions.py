@@ -156,7 +156,8 @@ def test_dry_runs_and_refusals_are_in_the_journal_once():
             for query in ("json=true&brokerid=9", "json=true&brokerid=9&verbose=true"):
                 assert (await client.call("POST", "add_broker", query)).status == 200
             entry = await find_entry(journal)
-            assert {outcome.result for outcome in entry.outcomes} == {Result.HELD_BACK}
+            assert {outcome.result for outcome in entry.outcomes} == {Result.PROPOSED}
+            assert "waits for approval" in str(entry.outcomes[0].reason)
             for query in ("json=true&brokerid=1", "json=true&brokerid=1&verbose=true"):
                 assert (await client.call("POST", "remove_broker", query)).status == 500
             (refused,) = await journal.list_entries(Query(ref=Ref.parse("goal/RackAwareGoal")))

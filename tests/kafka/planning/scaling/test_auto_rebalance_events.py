@@ -686,3 +686,38 @@ def test_the_engine_is_asked_only_when_the_answer_decides():
     assert needs_executor_state(running(ADD, REBALANCING, (3,)), None, None)
     assert not needs_executor_state(running(ADD, PENDING, (3,)), None, None)
     assert needs_executor_state(running(ADD, FAILED, (3,)), rebalance(ADD, FAILED, (3,), has_session=True), None)
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        ({"replica_movements": 7}, "replicas have moved onto broker 3"),
+        ({}, "replicas have moved onto broker 3"),
+        ({"replica_movements": 0}, "no replica has moved onto broker 3: the proposal moves no replica"),
+        ({"replica_movements": 0, "empty_brokers": "no replica moves onto broker 3: why"}, None),
+        ({"replica_movements": 2, "empty_brokers": "no replica moves onto broker 3: why"}, None),
+    ],
+)
+def test_a_scale_up_says_what_moved(found: dict[str, Any], says: str | None):
+    step = decide_step(see_up(READY, before=running(ADD, REBALANCING, (3,)), rebalance=found))
+    (action,) = step.actions
+    if says is None:
+        assert action.reason.code == "AutoRebalanceBrokersStayEmpty"
+        assert action.reason.message.endswith("no replica moves onto broker 3: why")
+        assert ("have moved" in action.reason.message) == bool(found["replica_movements"])
+    else:
+        assert (action.reason.code, action.reason.message) == ("AutoRebalanceFinished", says)
+
+
+@pytest.mark.parametrize(
+    ("moved", "remaining", "says"),
+    [
+        (7, None, "replicas have moved off broker 12"),
+        (0, None, "no replica has moved off broker 12: it held no replica"),
+        (0, 5, "replicas have moved off broker 12"),
+    ],
+)
+def test_a_removal_says_whether_anything_moved(moved: int, remaining: int | None, says: str):
+    before = running(REMOVE, REBALANCING, (12,), remaining_replicas=remaining)
+    step = decide_step(see_down(READY, before=before, blocked=(), rebalance={"replica_movements": moved}))
+    assert [action.reason.message for action in step.actions] == [says]

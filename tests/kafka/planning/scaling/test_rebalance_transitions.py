@@ -32,6 +32,7 @@ from plimsoll.kafka.model.rebalances import (
     ServerBusy,
     TransientReason,
 )
+from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.scaling.rebalance_answers import find_step_to_begin, interpret_answer, normalize_refusal
 from plimsoll.kafka.planning.scaling.rebalance_transitions import (
     ACCEPTED,
@@ -310,6 +311,29 @@ def test_answer_a_proposal():
     assert outcome.retry_after_s is None, "it waits for a user"
     _, automatic = run(observe(is_auto_approved=True), PROPOSED)
     assert automatic.retry_after_s == 0, "it goes on at once"
+
+
+@pytest.mark.parametrize(
+    ("replicas", "status", "says"),
+    [
+        (0, "VIOLATED", "no replica moves onto broker 3: no move that the goals allow improves RackAwareGoal"),
+        (0, "NO-ACTION", "no replica moves onto broker 3: the cluster is already balanced"),
+        (2, "VIOLATED", ""),
+    ],
+)
+def test_answer_a_names_new_brokers_that_stay_empty(replicas: int, status: str, says: str):
+    load = {"brokers": [{"Broker": 0, "Replicas": 5}, {"Broker": 3, "Replicas": replicas}]}
+    body = {
+        "summary": {"numReplicaMovements": 0},
+        "goalSummary": [{"goal": "RackAwareGoal", "status": status}],
+        "loadAfterOptimization": load,
+    }
+    spec = RebalanceSpec(mode=Mode.ADD_BROKERS, brokers=(3,))
+    _, outcome = run(observe(spec=spec), Proposed(session_id="s1", body=body))
+    assert codes(outcome) == (["BrokersStayEmpty"] if says else [])
+    assert not says or outcome.warnings[0].message.startswith(says)
+    _, full = run(observe(), Proposed(session_id="s1", body=body))
+    assert codes(full) == [], "no new broker is asked about"
 
 
 def test_answer_a_progress():

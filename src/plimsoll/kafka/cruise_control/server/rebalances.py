@@ -21,7 +21,7 @@ from plimsoll.kafka.cruise_control.server.errors import (
 from plimsoll.kafka.cruise_control.server.parameters import Parameters, parse_parameters
 from plimsoll.kafka.cruise_control.server.tasks import build_answer, build_error_answer, describe_reason, read_reason
 from plimsoll.kafka.executor.errors import RecordUnusable
-from plimsoll.kafka.executor.journaling import record_dry_run, record_execution
+from plimsoll.kafka.executor.journaling import record_execution, record_proposal
 from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, ExecutionRequest, ExecutorState
 from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
 from plimsoll.kafka.model.requests import Mode, RebalanceRequest
@@ -94,8 +94,8 @@ class Rebalances:
         answer = build_answer(body, text.render_optimization(body, load_after=heading))
         if not executes or not result.proposals:
             self.release(task)
-            if result.proposals and task.endpoint.defaults_to_dry_run:
-                await self._record(build_plan(result, at=self.context.dependencies.clock.now()), is_dry_run=True)
+            if task.endpoint.defaults_to_dry_run:
+                await self._record(build_plan(result, at=self.context.dependencies.clock.now()), is_proposal=True)
             task.finish(answer, at_s=self.context.read_clock_s(), is_executing=False)
             return
         task.finish(answer, at_s=self.context.read_clock_s(), is_executing=True)
@@ -129,10 +129,10 @@ class Rebalances:
         """End a task whose plan is refused. GET proposals is asked all the time, and changes nothing."""
         if task.endpoint.defaults_to_dry_run:
             plan = build_refused_plan(refusal, at=self.context.dependencies.clock.now())
-            await self._record(plan, is_dry_run=False)
+            await self._record(plan, is_proposal=False)
         raise OperationFailed(write_cruise_control_error(refusal))
 
-    async def _record(self, plan: Plan, *, is_dry_run: bool) -> None:
+    async def _record(self, plan: Plan, *, is_proposal: bool) -> None:
         """Store a plan of which nothing is executed, unless it is equal to the last one."""
         journal = self.context.dependencies.journal
         content = msgspec.structs.replace(plan, at=_EPOCH)
@@ -140,7 +140,7 @@ class Rebalances:
             return
         self._journaled = content
         try:
-            await (record_dry_run(journal, plan) if is_dry_run else journal.append(plan))
+            await (record_proposal(journal, plan) if is_proposal else journal.append(plan))
         except PlimsollError as error:
             log.warning("cruise_control.not_journaled", problem=str(error))
 

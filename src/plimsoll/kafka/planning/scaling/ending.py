@@ -128,7 +128,7 @@ def _handle_deletion(builder: StepBuilder, mode: Mode, rebalance: AutoRebalanceO
         builder.delete(mode, reasons.build_deleted(builder.blocked))
         builder.end_operation(AutoRebalanceState.PENDING_PROPOSAL)
     else:
-        builder.delete(mode, reasons.build_finished(mode, rebalance.brokers))
+        builder.delete(mode, reasons.build_finished(mode, rebalance.brokers, rebalance))
         builder.enqueue(list_moved_back(builder))
         builder.end_operation(AutoRebalanceState.READY)
     builder.wait(0.0)
@@ -141,7 +141,7 @@ def _release_addition(builder: StepBuilder, rebalance: AutoRebalanceObject, *, i
     is_finished = rebalance.state is RebalanceState.READY or before.state is AutoRebalanceState.READY
     if is_finished:
         builder.dequeue(rebalance.brokers)
-        builder.delete(mode, reasons.build_finished(mode, rebalance.brokers))
+        builder.delete(mode, reasons.build_finished(mode, rebalance.brokers, rebalance))
     elif before.running is mode or rebalance.state.is_live:
         builder.delete(mode, reasons.build_cancelled(rebalance.brokers))
         cancel_addition(builder)

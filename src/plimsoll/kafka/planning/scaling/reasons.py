@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from plimsoll.kafka.model.auto_rebalance import AutoRebalanceObject
 
+BROKERS_STAYED_EMPTY: Final = "AutoRebalanceBrokersStayEmpty"
+"""The rebalance ended, and new brokers hold no replica although replicas exist."""
 _NAMED_AT_MOST: Final = 10
 _LISTED_AT_MOST: Final = 100
 _LONGEST_MESSAGE: Final = 500
@@ -131,12 +133,22 @@ def build_stopping(mode: Mode, rebalance: AutoRebalanceObject) -> Reason:
     )
 
 
-def build_finished(mode: Mode, brokers: Sequence[int]) -> Reason:
-    return Reason(
-        code="AutoRebalanceFinished",
-        message=f"replicas have moved {_format_move(mode, brokers)}",
-        facts=_list_facts(brokers, mode=mode.value),
-    )
+def build_finished(
+    mode: Mode, brokers: Sequence[int], rebalance: AutoRebalanceObject, *, has_earlier_round: bool = False
+) -> Reason:
+    """What a rebalance that ended has moved. `has_earlier_round`: its last proposal is not its only one."""
+    facts = _list_facts(brokers, mode=mode.value)
+    if rebalance.empty_brokers:
+        message = _trim(rebalance.empty_brokers)
+        if rebalance.replica_movements:
+            message = f"replicas have moved onto other new brokers; {message}"
+        return Reason(code=BROKERS_STAYED_EMPTY, message=message, facts=facts)
+    message = f"replicas have moved {_format_move(mode, brokers)}"
+    if rebalance.replica_movements == 0 and not has_earlier_round:
+        is_removal = mode is Mode.REMOVE_BROKERS
+        why = "it held no replica" if is_removal else "the proposal moves no replica"
+        message = f"no replica has moved {_format_move(mode, brokers)}: {why}"
+    return Reason(code="AutoRebalanceFinished", message=message, facts=facts)
 
 
 def build_cancelled(brokers: Sequence[int]) -> Reason:
@@ -292,8 +304,12 @@ def _format_move(mode: Mode, brokers: Sequence[int]) -> str:
 
 def _format_message(message: str) -> str:
     """The message of Cruise Control, without its full stop and never whole megabytes of it."""
-    trimmed = " ".join(message[: 2 * _LONGEST_MESSAGE].split())[:_LONGEST_MESSAGE].rstrip(".")
+    trimmed = _trim(message)
     return f" ({trimmed})" if trimmed else ""
+
+
+def _trim(message: str) -> str:
+    return " ".join(message[: 2 * _LONGEST_MESSAGE].split())[:_LONGEST_MESSAGE].rstrip(".")
 
 
 def _list_facts(brokers: Sequence[int], **facts: object) -> dict[str, object]:

@@ -25,6 +25,7 @@ from plimsoll.kafka.model.rebalances import (
     ServerBusy,
     TransientReason,
 )
+from plimsoll.kafka.planning.scaling.empty_brokers import find_empty_brokers
 from plimsoll.kafka.planning.scaling.rebalance_transitions import (
     KAFKA_NOT_READY,
     POLL_S,
@@ -415,13 +416,14 @@ class _Interpreter:
         # What the next state accepts is handled at once.
         goes_on = state is RebalanceState.PROPOSAL_READY and (observed.is_auto_approved or bool(observed.annotation))
         is_polled = state in {RebalanceState.PENDING_PROPOSAL, RebalanceState.REBALANCING}
+        empty = find_empty_brokers(observed.spec, body)
         return RebalanceOutcome(
             row=self._call.row,
             state=state,
             session_id=session_id,
             body=body,
             clears_result=clears_result,
-            warnings=list_warnings(observed, self._kafka),
+            warnings=(*list_warnings(observed, self._kafka), *(() if empty is None else (empty,))),
             handles_annotation=self._is_requested(),
             retry_after_s=0.0 if goes_on else POLL_S if is_polled else None,
         )

@@ -44,7 +44,8 @@ def _end(builder: StepBuilder, rebalance: AutoRebalanceObject) -> None:
     """No broker has to be emptied any more: all are empty, or their removal was withdrawn (D12)."""
     requested = builder.stored.requested
     withdrawn = tuple(broker for broker in requested if broker in builder.wanted)
-    reason = reasons.build_finished(_MODE, requested)
+    has_earlier_round = builder.stored.remaining_replicas is not None
+    reason = reasons.build_finished(_MODE, requested, rebalance, has_earlier_round=has_earlier_round)
     if withdrawn:
         is_queued = bool(frozenset(withdrawn) & frozenset(builder.queue))
         reason = reasons.build_withdrawn(withdrawn, is_queued=is_queued)

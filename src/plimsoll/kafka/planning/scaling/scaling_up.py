@@ -93,7 +93,7 @@ def _finish(builder: StepBuilder, rebalance: AutoRebalanceObject) -> None:
     builder.dequeue(done)
     builder.update(state=AutoRebalanceState.READY)
     builder.save_first()
-    builder.delete(_MODE, reasons.build_finished(_MODE, done))
+    builder.delete(_MODE, reasons.build_finished(_MODE, done, rebalance))
     builder.end_operation(AutoRebalanceState.SCALING_UP if builder.queue else AutoRebalanceState.READY)
     if builder.queue:
         builder.wait(PODS_WAIT_S)
