@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +11,7 @@ from msgspec import structs
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
 from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
+from plimsoll.objects.api.pods import ContainerStatus, PodCondition, PodStatus
 from plimsoll.scheduling import ClusterView, Storage
 from tests.scheduling.builders import (
     ZONE,
@@ -255,3 +256,17 @@ def test_a_pod_is_read_once_for_each_version():
 
     assert forms.get_key(unread) is first
     assert forms.get_key(changed).demand["cpu"] == 4000
+
+
+def test_times_of_conditions_are_not_part_of_a_key():
+    """A time with an offset may lie beyond the year 9999, where it cannot be encoded."""
+    beyond = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone(timedelta(hours=-23)))
+    resized = ContainerStatus(name="c", allocated_resources={"cpu": "1"})
+    keys = SchedulingKeys()
+    forms = {
+        keys.get_key(
+            structs.replace(pod("a"), status=PodStatus(conditions=(condition,), container_statuses=(resized,)))
+        )
+        for condition in (PodCondition(type="Ready", last_transition_time=time) for time in (beyond, None))
+    }
+    assert len(forms) == 1

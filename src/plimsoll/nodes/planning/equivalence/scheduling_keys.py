@@ -152,6 +152,8 @@ def compute_fingerprint(pod: Pod) -> bytes:
         for container_status in (*status.container_statuses, *status.init_container_statuses)
         if container_status.allocated_resources or container_status.resources is not None
     ]
+    # Times of conditions decide nothing, and one with an offset may lie beyond the year 9999.
+    conditions = [(condition.type, condition.status, condition.reason) for condition in status.conditions]
     return _ENCODER.encode(
         (
             spec.containers,
@@ -168,7 +170,7 @@ def compute_fingerprint(pod: Pod) -> bytes:
             spec.scheduler_name,
             spec.priority,
             spec.host_network,
-            (resized, status.conditions) if resized else (),
+            (resized, conditions) if resized else (),
         )
     )
 
