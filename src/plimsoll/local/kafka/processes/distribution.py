@@ -65,6 +65,10 @@ class DistributionMissing(PlimsollError):
     exit_code: ClassVar[int] = 2
 
 
+_IF_PARENT_LIVES: Final = 'test "$PPID" = "$1" || exit 1; shift; exec "$@"'
+"""A parent that died before the signal was requested would leave its process behind."""
+
+
 class KafkaDistribution(NamedTuple):
     """How a Kafka process starts."""
 
@@ -88,6 +92,7 @@ class KafkaDistribution(NamedTuple):
             _find("setpriv"),
             "--pdeathsig",
             "KILL",
+            *("/bin/sh", "-c", _IF_PARENT_LIVES, "sh", str(os.getpid())),
             _find("java"),
             *flags,
             *archive,
