@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from plimsoll.kafka.brokers.dump import read_dump, write_dump
+from plimsoll.kafka.model.cluster import build_model
+from plimsoll.kafka.model.description import ClusterDescription
 from plimsoll.kafka.model.proposals import OptimizationResult
 from plimsoll.kafka.model.requests import Mode, RebalanceRequest
 from plimsoll.kafka.model.settings import AnalyzerSettings
@@ -18,7 +21,7 @@ from plimsoll.kafka.planning.optimizer import optimize
 from plimsoll.solver.kernels import compile_all, force_choice
 from plimsoll.solver.replicas.balance import balance
 from plimsoll.solver.replicas.problem import BrokerState
-from tests.kafka.planning.clusters import generate_cluster
+from tests.kafka.planning.clusters import describe_broker, describe_topic, generate_cluster
 from tests.solver.replicas.generated_clusters import make_problem
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ def rows() -> Iterator[dict[str, Any]]:
             yield from _measure_strict(racks, change, size)
     yield from _measure_plain()
     yield from _measure_scale()
+    yield from _measure_dump()
     yield from _measure_analyzer()
 
 
@@ -80,6 +84,21 @@ def _measure_scale() -> Iterator[dict[str, Any]]:
     small = _run(make_problem(partitions=30_000, brokers=100, racks=3, added=10, seed=1))[0]
     big = _run(make_problem(partitions=300_000, brokers=100, racks=3, added=10, seed=1), repeats=2)[0]
     yield _row("time of ten times the partitions", big / small, "x", 12.0)
+
+
+def _measure_dump() -> Iterator[dict[str, Any]]:
+    """A dump as `plimsoll kafka dump` writes it, and its model."""
+    brokers = tuple(describe_broker(broker, rack=f"rack-{broker % 3}") for broker in range(100))
+    rows = [[(start + step) % 100 for step in range(3)] for start in range(20)]
+    topics = tuple(describe_topic(f"topic-{number:05d}", rows, size=10**9 + number) for number in range(5_000))
+    written = write_dump(ClusterDescription(brokers=brokers, topics=topics))
+    began = time.process_time()
+    description = read_dump(written)
+    read_at = time.process_time()
+    build_model(description)
+    built_at = time.process_time()
+    yield _row("reading a dump of 100,000 partitions", read_at - began, "s", 0.5, note=f"{len(written) / 1e6:.0f} MB")
+    yield _row("its model", built_at - read_at, "s", 0.6)
 
 
 def _measure_analyzer() -> Iterator[dict[str, Any]]:
