@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from plimsoll.kafka.settings import KafkaMode, KafkaSettings
 from tests.app.elected_nodes import TO_LEAD_S
 from tests.app.kafka.kafka_world import KafkaWorld
 from tests.kafka.controllers.operator_bench import API, MB
 from tests.kafka.controllers.pod_set_cluster import build_pod_set
+from tests.kafka.controllers.test_bad_input import OPEN_DEFINITIONS
 from tests.objects.crds.kafka_definitions import NAMESPACE
 
 LISTED = {
@@ -127,3 +130,37 @@ def test_an_operator_of_one_namespace_asks_for_nothing_of_others_and_leaves_thei
         assert world.ask("GET", "/api/v1/namespaces/other/pods").body["items"] == []
         assert process.transport.lists
         assert [path for path in process.transport.lists if f"/namespaces/{NAMESPACE}/" not in path] == []
+
+
+def test_a_cluster_scales_beside_clusters_with_mistakes_and_each_mistake_is_named():
+    with KafkaWorld(definitions=OPEN_DEFINITIONS) as world:
+        auto_rebalance = {"kafka": {}, "cruiseControl": {"autoRebalance": {"mode": "add-brokers"}}}
+        for name, spec in (("object", auto_rebalance), ("text", "none"), ("list", {"kafka": []})):
+            make_object(world, "Kafka", name, spec)
+            make_pool(world, name, {"replicas": 0, "roles": ["broker"], "storage": {"type": "ephemeral"}})
+        make_object(world, "Kafka", "pools", {"kafka": {}})
+        make_pool(world, "pools", {"replicas": "three"})
+        make_object(world, "KafkaRebalance", "strings", {"mode": "add-brokers", "brokers": ["3"]}, cluster="c")
+        make_object(world, "KafkaRebalance", "number", 7, cluster="c")
+        world.start_process("operator")
+        make_running_cluster(world)
+        world.scale(4)
+        world.advance_until(lambda: world.state == "Rebalancing", within_s=60)
+        for plural, name, field in (
+            ("kafkas", "object", "spec.cruiseControl.autoRebalance: "),
+            ("kafkas", "pools", "spec.replicas: "),
+            ("kafkarebalances", "strings", "spec.brokers[0]: "),
+            ("kafkarebalances", "number", "spec: "),
+        ):
+            conditions = world.ask("GET", f"{API}/{plural}/{name}").body["status"]["conditions"]
+            assert any(field in condition.get("message", "") for condition in conditions), conditions
+
+
+def make_object(world: KafkaWorld, kind: str, name: str, spec: Any, *, cluster: str = "") -> None:
+    labels = {"strimzi.io/cluster": cluster} if cluster else {}
+    body = {"apiVersion": "kafka.strimzi.io/v1", "kind": kind, "metadata": {"name": name, "labels": labels}}
+    world.made(f"{API}/{kind.lower()}s", {**body, "spec": spec})
+
+
+def make_pool(world: KafkaWorld, cluster: str, spec: dict[str, Any]) -> None:
+    make_object(world, "KafkaNodePool", f"{cluster}-p", spec, cluster=cluster)

@@ -62,18 +62,18 @@ def test_a_wrong_configuration_is_named_and_the_cluster_scales_all_the_same(mode
 
 
 @pytest.mark.parametrize(
-    "spec",
+    ("spec", "field"),
     [
-        {"goals": ["NoSuchGoal"]},
-        {"excludedTopics": "("},
-        {"replicationThrottle": -1},
-        {"concurrentLeaderMovements": 10**30},
-        {"goals": "RackAwareGoal"},
-        "settings",
+        ({"goals": ["NoSuchGoal"]}, "spec.goals"),
+        ({"excludedTopics": "("}, "spec.excludedTopics"),
+        ({"replicationThrottle": -1}, "spec.replicationThrottle"),
+        ({"concurrentLeaderMovements": 10**30}, "spec.concurrentLeaderMovements"),
+        ({"goals": "RackAwareGoal"}, "spec.goals"),
+        ("settings", "spec"),
     ],
     ids=["goal", "pattern", "negative", "huge", "type", "text"],
 )
-def test_invalid_settings_hold_the_rebalance(spec: Any):
+def test_invalid_settings_hold_the_rebalance(spec: Any, field: str):
     with OperatorBench(definitions=OPEN_DEFINITIONS) as bench:
         make_settings(bench)
         bench.ask("DELETE", f"{API}/kafkarebalancesettings/s")
@@ -85,6 +85,7 @@ def test_invalid_settings_hold_the_rebalance(spec: Any):
         assert (bench.state, bench.lists) == ("NotReady", ([3], []))
         assert bench.conditions["Warning"] == ["AutoRebalanceSettingsInvalid"]
         assert "kafkarebalancesettings/kafka/s" in list_messages(bench)
+        assert f"{field}:" in list_messages(bench)
 
 
 def test_a_template_needs_its_annotation():

@@ -1,4 +1,4 @@
-"""K19 (the rebalance of a user), K23, K25 and K26 with our own engine, reached by the client of Cruise Control."""
+"""K19 (the rebalance of a user) and K23 to K26 with our own engine, reached by the client of Cruise Control."""
 
 from __future__ import annotations
 
@@ -70,6 +70,21 @@ def test_k23_stop_and_refresh(world: EngineCluster):
     world.engine.finish()
     world.reconcile()
     assert world.state() == "Ready"
+
+
+def test_k24_a_wrong_annotation_is_named_and_left(world: EngineCluster):
+    world.create()
+    world.reconcile()
+    world.annotate("approve")
+    world.reconcile()
+    world.engine.finish()
+    world.reconcile()
+    assert world.state() == "Ready"
+    world.annotate("approve")
+    world.reconcile(2)
+    assert (world.state(), world.warnings()) == ("Ready", ["InvalidAnnotation"])
+    assert world.annotations() == {"strimzi.io/rebalance": "approve"}
+    assert world.engine.executions == 1
 
 
 def test_k25_a_lost_session_becomes_a_new_proposal(world: EngineCluster):

@@ -1,4 +1,4 @@
-"""Rebalances with what a real Cruise Control answered: status codes, headers and bodies as they were recorded."""
+"""Rebalances, with K19 and K23 to K26, and what a real Cruise Control answered: recorded codes, headers and bodies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.kafka.cruise_control.client.client import CruiseControlClient
-from plimsoll.web.client import Response
+from plimsoll.web.client import FailureKind, RequestFailed, Response
 from tests.kafka.controllers.rebalance_reconciler.rebalance_cluster import RebalanceCluster
 from tests.kafka.controllers.rebalance_reconciler.test_rebalance_crashes import OPEN_DEFINITIONS
 from tests.kafka.cruise_control.client.recorded import build_response
@@ -24,19 +24,20 @@ NO_TASKS = Response(status=200, body=b'{"userTasks":[],"version":1}')
 IDLE = "state-executor"
 MIDWAY = "state-executor-inter-broker-midway"
 REAL_TASK = "e4bd08de-d851-49d1-83ba-6e1be9cc11b3"
+BODIES = [b"", b"{", b"null", b"[]", b"\xff" * 100, b'{"summary": 7}']
 
 
 class RecordedControl:
     """A `CruiseControls` and its `HttpClient`: gives recorded answers, one per request, and none that is left over."""
 
     def __init__(self) -> None:
-        self.script: list[str | Response] = []
+        self.script: list[str | Response | RequestFailed] = []
         self.requests: list[str] = []
 
     async def find(self, _kafka: Kafka) -> CruiseControlClient:
         return CruiseControlClient(BASE, web=self)
 
-    async def send(self, request: Request) -> Response:
+    async def send(self, request: Request) -> Response | RequestFailed:
         self.requests.append(f"{request.method} {request.url.removeprefix(f'{BASE}/')}")
         answer = self.script.pop(0)
         return build_response(answer) if isinstance(answer, str) else answer
@@ -50,11 +51,19 @@ class RecordedCluster(RebalanceCluster):
         self.recorded = RecordedControl()
         self.controls = self.recorded
 
-    def answer(self, *script: str | Response) -> None:
+    def answer(self, *script: str | Response | RequestFailed) -> None:
         """One pass that gets exactly these answers."""
         self.recorded.script = list(script)
         self.reconcile()
         assert self.recorded.script == [], "it asked for less"
+
+    def execute(self) -> None:
+        """A rebalance whose execution has begun."""
+        self.create()
+        self.answer("add-broker-dryrun-verbose")
+        self.annotate("approve")
+        self.answer(IDLE, NO_TASKS, "add-broker-real-start")
+        assert (self.state(), self.status()["sessionId"]) == ("Rebalancing", REAL_TASK)
 
 
 @pytest.fixture
@@ -124,7 +133,7 @@ def test_a_slow_computation(world: RecordedCluster):
         ("auth-user-post-rebalance", "CruiseControlRestException"),
     ],
 )
-def test_errors_that_wait_for_a_user(world: RecordedCluster, name: str, reason: str):
+def test_k19_errors_that_wait_for_a_user(world: RecordedCluster, name: str, reason: str):
     world.create()
     world.answer(name)
     assert (world.state(), world.reason()) == ("NotReady", reason)
@@ -155,19 +164,63 @@ def test_a_second_execution_is_waited_for(world: RecordedCluster):
     assert world.state() == "ProposalReady"
 
 
-def test_a_stop(world: RecordedCluster):
-    world.create()
-    world.answer("add-broker-dryrun-verbose")
-    world.annotate("approve")
-    world.answer(IDLE, NO_TASKS, "add-broker-real-start")
+def test_k23_a_stop(world: RecordedCluster):
+    world.execute()
     world.annotate("stop")
     running = rename_task("user-tasks-in-execution", "697c2dd4-c0b0-4858-8405-cdea3a236636", REAL_TASK)
     world.answer(running, "stop-while-executing")
     assert (world.state(), world.annotations()) == ("Stopped", {})
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"<html>", b"null", b"[]", b"\xff" * 100, b'{"summary": 7}'])
-def test_bodies_that_are_none(world: RecordedCluster, body: bytes):
-    world.create("bad")
-    world.answer(Response(status=200, body=body, headers={"user-task-id": REAL_TASK}))
-    assert world.state("bad") == "NotReady"
+def test_k24_a_wrong_annotation_is_named_and_left(world: RecordedCluster):
+    world.execute()
+    world.answer("add-broker-user-task-completed")
+    world.annotate("approve")
+    world.answer()
+    assert (world.state(), world.warnings()) == ("Ready", ["InvalidAnnotation"])
+    assert world.annotations() == {"strimzi.io/rebalance": "approve"}
+
+
+def test_k25_a_lost_session_becomes_a_new_proposal(world: RecordedCluster):
+    world.execute()
+    world.answer("user-tasks-unknown-id", "add-broker-dryrun-verbose")
+    assert (world.state(), world.status()["sessionId"]) == ("ProposalReady", "d0940766-1fec-48ff-8841-d057848837e4")
+
+
+def test_k26_an_unreachable_cruise_control_is_waited_for(world: RecordedCluster):
+    world.create()
+    world.answer(RequestFailed(problem="connection refused", kind=FailureKind.UNCONNECTED))
+    assert (world.state(), world.reason()) == ("NotReady", "CruiseControlRetriableConnectionException")
+    world.answer("add-broker-dryrun-verbose")
+    assert (world.state(), world.annotations()) == ("ProposalReady", {})
+
+
+HTML = Response(status=200, body=b"<html><body>Sign in</body></html>", headers={"content-type": "text/html"})
+HALF = build_response("add-broker-dryrun-verbose")
+HALF = Response(status=200, body=HALF.body[: len(HALF.body) // 2], headers=HALF.headers)
+TOO_LARGE = RequestFailed(problem="c-cruise-control answers with more than 67108864 bytes")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (HTML, "<html>"),
+        (HALF, "not JSON"),
+        (TOO_LARGE, "more than 67108864 bytes"),
+        ("remove-broker-dryrun-verbose", "another cluster: it does not know broker 12"),
+        *(
+            (Response(status=200, body=body, headers={"user-task-id": REAL_TASK}), "Cruise Control answers")
+            for body in BODIES
+        ),
+    ],
+    ids=["html", "half", "large", "other-cluster", *(repr(body[:20]) for body in BODIES)],
+)
+def test_an_answer_that_cannot_be_used_is_named_and_other_clusters_go_on(
+    world: RecordedCluster, answer: Response | RequestFailed | str, words: str
+):
+    world.make_kafka("other")
+    world.create("bad", spec={"mode": "add-brokers", "brokers": [12]})
+    world.create("good", cluster="other")
+    world.answer(answer, "add-broker-dryrun-verbose")
+    assert (world.state("bad"), world.state("good")) == ("NotReady", "ProposalReady")
+    assert words in world.message("bad")
