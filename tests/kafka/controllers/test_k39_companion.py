@@ -1,7 +1,4 @@
-"""K39: beside Strimzi, with Strimzi's own definitions. K01 to K06 by what the companion stores.
-
-A small stand-in for Strimzi gives out node ids, writes pod sets and pool statuses, and keeps brokers with replicas.
-"""
+"""K39: beside Strimzi, with Strimzi's own definitions. K01 to K06 by Strimzi's view in the companion's ConfigMap."""
 
 from __future__ import annotations
 
@@ -18,6 +15,7 @@ from plimsoll.kafka.settings import KafkaMode, KafkaSettings
 from plimsoll.web.asgi_client import AsgiClient
 from plimsoll.web.client import Request, Response
 from tests.kafka.controllers.operator_bench import API, OperatorBench
+from tests.kafka.controllers.played_strimzi import PlayedStrimzi
 from tests.kafka.controllers.pod_set_cluster import SETS, build_listed_pod
 from tests.objects.crds.kafka_definitions import NAMESPACE, list_strimzi_definitions
 
@@ -33,29 +31,31 @@ class CompanionBench(OperatorBench):
         """`serves_engines`: the engine of this process is the Cruise Control that Strimzi asks."""
         settings = KafkaSettings(mode=KafkaMode.COMPANION, serves_engines=serves_engines)
         super().__init__(settings=settings, definitions=list_strimzi_definitions())
+        self._strimzi = PlayedStrimzi(
+            self,
+            cluster="c",
+            pool="p",
+            namespace=NAMESPACE,
+            hosts_replicas=lambda broker: self.count_replicas(broker) > 0,
+            build_pod=lambda node_id, labels: build_listed_pod(node_id, labels=labels),
+        )
 
-    def run_strimzi(self) -> None:
-        pool = self.ask("GET", f"{API}/kafkanodepools/p").body
-        ids, replicas = pool.get("status", {}).get("nodeIds", []), pool["spec"]["replicas"]
-        while len(ids) < replicas:
-            ids = sorted([*ids, next(number for number in range(100) if number not in ids)])
-        while len(ids) > replicas and not self.count_replicas(ids[-1]):
-            ids = ids[:-1]
-        labels = {"strimzi.io/cluster": "c", "strimzi.io/pool-name": "p", "strimzi.io/broker-role": "true"}
-        pods = [build_listed_pod(number, labels={**labels}) for number in ids]
-        if self.ask("GET", f"{SETS}/c-p").status == 404:
-            body = {
-                "apiVersion": "core.strimzi.io/v1",
-                "kind": "StrimziPodSet",
-                "metadata": {"name": "c-p", "labels": labels},
-                "spec": {"selector": {"matchLabels": {"strimzi.io/cluster": "c"}}, "pods": pods},
-            }
-            self.made(SETS, body)
-        else:
-            self.patch(f"{SETS}/c-p", {"spec": {"pods": pods}})
-        self.patch(f"{API}/kafkanodepools/p/status", {"status": {"nodeIds": ids, "roles": ["broker"]}})
-        ready = [{"type": "Ready", "status": "True"}]
-        self.patch(f"{API}/kafkas/c/status", {"status": {"clusterId": "x", "conditions": ready}})
+    # ---- the API server, for Strimzi
+
+    def read(self, path: str) -> dict[str, Any] | None:
+        found = self.ask("GET", path)
+        return None if found.status == 404 else found.body
+
+    def create(self, path: str, body: dict[str, Any]) -> None:
+        self.made(path, body)
+
+    def merge(self, path: str, body: dict[str, Any]) -> None:
+        self.patch(path, body)
+
+    # ----
+
+    def run_strimzi(self, *, ends_after_pool_status: bool = False) -> None:
+        self._strimzi.reconcile(ends_after_pool_status=ends_after_pool_status)
         self.run.settle()
         self._end_deleted_pods()
 
@@ -68,47 +68,83 @@ class CompanionBench(OperatorBench):
         self.brokers.create_topic("orders", replicas, size_bytes=5_000_000)
         self.step()
 
+    def read_stored(self, key: str) -> dict[str, Any]:
+        found = self.ask("GET", CONFIG_MAP)
+        return {} if found.status == 404 else json.loads(found.body["data"][key])
+
     @property
     def stored(self) -> dict[str, Any]:
-        found = self.ask("GET", CONFIG_MAP)
-        return {} if found.status == 404 else json.loads(found.body["data"]["autoRebalance.json"])
+        return self.read_stored("autoRebalance.json")
+
+    @property
+    def stored_shipped(self) -> tuple[str, list[dict[str, Any]]]:
+        """State and modes of Strimzi's view."""
+        view = self.read_stored("strimziAutoRebalance.json")
+        return view.get("state", ""), view.get("modes") or []
+
+    def list_objects_of_strimzi(self) -> dict[str, Any]:
+        paths = [f"{API}/kafkas", f"{API}/kafkanodepools", SETS]
+        return {path: self.ask("GET", path).body["items"] for path in paths}
 
     def run_until_done(self) -> list[str]:
+        """Gives the states of Strimzi's view in the order in which they were seen."""
         states: list[str] = []
         for _ in range(100):
             self.step()
-            if (state := self.stored.get("state", "")) not in states[-1:]:
+            if (state := self.stored_shipped[0]) not in states[-1:]:
                 states.append(state)
             self.run_strimzi()
             self.run_rebalances()
             self.run.advance_by(5)
-            if state == "Ready" and not self.rebalances:
+            if self.stored_shipped == ("Idle", []) and not self.rebalances:
                 return states
         raise AssertionError(f"did not end: {states}")
 
 
-def test_k39_a_scale_up_beside_strimzi():
+def test_k39_k01_to_k05_a_scale_up_beside_strimzi():
+    queued = [{"mode": "add-brokers", "brokers": [3]}]
     with CompanionBench() as bench:
         bench.make_running()
-        before = {kind: bench.ask("GET", f"{API}/{kind}").body["items"] for kind in ("kafkas", "kafkanodepools")}
-        bench.step()
-        assert bench.stored.get("state", "") == ""
-        assert before == {kind: bench.ask("GET", f"{API}/{kind}").body["items"] for kind in before}, "never written"
+        assert bench.stored_shipped == ("", []), "never used"
         bench.scale(4)
+        bench.run_strimzi(ends_after_pool_status=True)
+        bench.step()
+        assert bench.stored_shipped == ("Idle", queued), "the pod set does not list the broker yet"
         bench.run_strimzi()
         bench.step()
-        assert (bench.stored["state"], bench.stored["add-brokers"]) == ("ScalingUp", [3])
+        # K01, K02
         assert bench.rebalances == {}
+        assert bench.stored_shipped == ("Idle", queued)
+        before = bench.ask("GET", CONFIG_MAP).body, bench.list_objects_of_strimzi()
+        bench.run.advance_by(60)
+        bench.step(5)
+        assert before == (bench.ask("GET", CONFIG_MAP).body, bench.list_objects_of_strimzi()), "not a single write"
+        # K03
+        current = bench.status
+        bench.kill()
+        bench.patch(f"{SETS}/c-p/status", {"status": {**current, "pods": 3, "readyPods": 3, "observedGeneration": 1}})
+        bench.step()
+        assert (bench.stored_shipped, bench.rebalances) == (("Idle", queued), {})
+        bench.start()
+        # K04
         bench.make_ready(3)
         bench.step()
-        assert bench.rebalances[ADD]["spec"] == {"mode": "add-brokers", "brokers": [3]}
-        assert bench.run_until_done()[-1] == "Ready"
+        assert bench.stored_shipped == ("RebalanceOnScaleUp", queued)
+        created = bench.rebalances[ADD]
+        assert created["spec"] == {"mode": "add-brokers", "brokers": [3]}
+        assert created["metadata"]["labels"] == {"strimzi.io/cluster": "c"}
+        assert created["metadata"]["annotations"] == {"strimzi.io/rebalance-auto-approval": "true"}
+        assert created["metadata"]["finalizers"] == ["strimzi.io/auto-rebalancing"]
+        # K05
+        assert bench.run_until_done() == ["RebalanceOnScaleUp", "Idle"]
         assert bench.count_replicas(3) >= 20
-        assert "add-brokers" not in {key for key, value in bench.stored.items() if value}
+        assert sum(bench.count_replicas(broker) for broker in range(4)) == 90
+        assert bench.stored["state"] == "Ready"
+        assert not bench.stored.get("add-brokers")
         assert "autoRebalance" not in bench.status_of_kafka, "the Kafka is Strimzi's"
 
 
-def test_k39_a_scale_down_beside_strimzi():
+def test_k39_k06_a_scale_down_beside_strimzi():
     with CompanionBench() as bench:
         bench.make_running()
         bench.scale(4)
@@ -118,14 +154,21 @@ def test_k39_a_scale_down_beside_strimzi():
         bench.run_until_done()
         bench.scale(3)
         bench.run_strimzi()
-        assert len(bench.live) == 4
         bench.step()
-        assert bench.rebalances[REMOVE]["spec"]["brokers"] == [3]
-        assert bench.stored["remove-brokers"] == [3]
-        assert bench.run_until_done()[-1] == "Ready"
+        assert bench.conditions == {"Ready": [""], "Warning": ["ScaleDownPreventionCheck"]}
+        assert bench.read_pool()["spec"]["replicas"] == 3
+        assert len(bench.live) == 4
+        assert bench.rebalances[REMOVE]["spec"] == {"mode": "remove-brokers", "brokers": [3]}
+        assert bench.stored_shipped == ("RebalanceOnScaleDown", [{"mode": "remove-brokers", "brokers": [3]}])
+        assert bench.run_until_done() == ["RebalanceOnScaleDown", "Idle"]
         assert bench.count_replicas(3) == 0
         bench.run_strimzi()
         assert bench.live == ["c-p-0", "c-p-1", "c-p-2"]
+        assert bench.pool_ids() == [0, 1, 2]
+        assert bench.conditions == {"Ready": [""]}
+        bench.step()
+        assert bench.stored_shipped == ("Idle", []), "the removal is over"
+        assert "autoRebalance" not in bench.status_of_kafka
 
 
 def test_k39_a_kafka_that_does_not_ask_is_left_alone():

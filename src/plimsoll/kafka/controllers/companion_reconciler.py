@@ -39,7 +39,7 @@ from plimsoll.kafka.wire.names import (
     build_auto_rebalance_config_map_name,
     build_auto_rebalance_name,
 )
-from plimsoll.kafka.wire.status_views import build_view
+from plimsoll.kafka.wire.status_views import build_strimzi_view, build_view
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.operator.pause import ActionGuard, read_pause_annotation
@@ -58,6 +58,7 @@ ENABLED_ANNOTATION: Final = "plimsoll.io/auto-rebalancing"
 RECHECK_S: Final = 5.0
 _STATE: Final = "state.json"
 _VIEW: Final = "autoRebalance.json"
+_STRIMZI_VIEW: Final = "strimziAutoRebalance.json"
 _BOTH: Final = AutoRebalanceConfiguration(modes=tuple(ModeConfiguration(mode=mode) for mode in MODES))
 
 
@@ -233,6 +234,7 @@ class CompanionReconciler:
         data = {
             _STATE: msgspec.json.encode(state).decode(),
             _VIEW: msgspec.json.encode(build_view(state.auto_rebalance) or {}).decode(),
+            _STRIMZI_VIEW: msgspec.json.encode(build_strimzi_view(state.auto_rebalance) or {}).decode(),
         }
         client = self._dependencies.client
         try:
