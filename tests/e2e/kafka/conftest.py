@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +9,7 @@ import pytest
 
 from tests.e2e.kafka.kafka_distributions import need_distribution
 from tests.e2e.kafka.real_kafka import RealKafka
+from tests.kafka.brokers.tls_listeners import UNCLOSED, collect_sockets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,24 +45,17 @@ def kafka(kafka_cluster: RealKafka) -> RealKafka:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            for kind in ("socket", "ssl"):
-                item.add_marker(pytest.mark.filterwarnings(f"ignore:unclosed <{kind}:ResourceWarning"))
+            for unclosed in UNCLOSED:
+                item.add_marker(unclosed)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _collect_all_sockets() -> Iterator[None]:
     yield
-    _collect_garbage()
+    collect_sockets()
 
 
 @pytest.fixture(autouse=True)
 def _collect_sockets() -> Iterator[None]:
     yield
-    _collect_garbage()
-
-
-def _collect_garbage() -> None:
-    """Collect the sockets of failed connections, which kafka-python leaves to the garbage collector."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+    collect_sockets()

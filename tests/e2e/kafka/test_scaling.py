@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
 import sys
 import time
+from base64 import b64decode, b64encode
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +24,7 @@ from tests.e2e.kafka.admins import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from tests.e2e.kafka.record_traffic import RecordTraffic
 from tests.e2e.timeouts import PATIENCE_S
 from tests.e2e.up.up_processes import UpProcess, named, needs_kubectl, running_command
+from tests.kube.http.authorities import CertificateAuthority
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -59,6 +63,17 @@ class TriedKafka:
 
     def read_state(self) -> str:
         return self.up.kubectl("get", "kafka", "my-cluster", "-n", "kafka", "-o", f"jsonpath={STATE}")
+
+    def read_conditions(self) -> str:
+        return self.up.kubectl("get", "kafka", "my-cluster", "-n", "kafka", "-o", "jsonpath={.status.conditions}")
+
+    def read_secret(self, name: str) -> dict[str, bytes]:
+        data = json.loads(self.up.kubectl("get", "secret", name, "-n", "kafka", "-o", "jsonpath={.data}"))
+        return {key: b64decode(value) for key, value in data.items()}
+
+    def write_secret(self, name: str, data: dict[str, bytes]) -> None:
+        patch = json.dumps({"data": {key: b64encode(value).decode() for key, value in data.items()}})
+        self.up.kubectl("patch", "secret", name, "-n", "kafka", "--type=merge", "-p", patch)
 
     def ask(self, question: Callable[[KafkaPythonAdmin], Awaitable[Any]]) -> Any:
         async def answer() -> Any:
@@ -186,7 +201,7 @@ def test_combined_brokers_scale_over_tls_through_crashes_of_everything_and_of_on
         _kill_node(up.data, "my-cluster-brokers-1")
         up.until(lambda: kafka.count_restarts(1) == 2, "the pod is started again, and is ready")
         assert kafka.ask(lambda admin: admin.describe_log_dirs(1)).log_dirs
-        kafka.scale(1)
+        _break_certificates_and_shrink(kafka)
         kafka.wait_until_shrunk(1)
         assert set(kafka.count_replicas()) == {0}
         assert kafka.list_leftovers() == []
@@ -203,6 +218,30 @@ def test_combined_brokers_scale_over_tls_through_crashes_of_everything_and_of_on
         assert len(keys) >= 2
         assert {path.stat().st_mode & 0o077 for path in keys} == {0}
         assert up.stop() == 0
+
+
+def _break_certificates_and_shrink(kafka: TriedKafka) -> None:
+    """Ask for a removal while the operator's certificate has expired, and then while it trusts another authority."""
+    operator, authority = "my-cluster-cluster-operator-certs", "my-cluster-cluster-ca-cert"
+    before = {name: kafka.read_secret(name) for name in (operator, authority)}
+    signer = CertificateAuthority.load(
+        before[authority]["ca.crt"], kafka.read_secret("my-cluster-cluster-ca")["ca.key"]
+    )
+    expired = signer.issue(subject="cluster-operator", valid=(timedelta(days=-9), timedelta(days=-2)))
+    kafka.write_secret(
+        operator, {"cluster-operator.crt": expired.certificate_pem, "cluster-operator.key": expired.key_pem}
+    )
+    # An open connection stays good: the operator has to connect again.
+    _kill_node(kafka.up.data, "my-cluster-brokers-0")
+    kafka.scale(1)
+    for reason in ("does not accept our certificate: it expired at 2", "is not trusted: unknown authority"):
+        kafka.up.until(lambda reason=reason: reason in kafka.read_conditions(), reason)  # type: ignore[misc]
+        assert kafka.list_registered() == [0, 1]
+        assert kafka.find_pod(1) is not None
+        assert kafka.count_replicas()[1] > 0
+        kafka.write_secret(authority, {"ca.crt": CertificateAuthority("other-ca").pem})
+    for name, data in before.items():
+        kafka.write_secret(name, data)
 
 
 def _list_names(up: UpProcess, kind: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -29,6 +29,16 @@ class CertificateAuthority:
         builder = _builder(self.name, self.name, self.key, (now - timedelta(days=900), now + timedelta(days=900)))
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         self.pem = _pem(builder.sign(self.key, hashes.SHA256()))
+
+    @classmethod
+    def load(cls, certificate_pem: bytes, key_pem: bytes) -> Self:
+        """An authority that was made elsewhere."""
+        key = serialization.load_pem_private_key(key_pem, password=None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        loaded = cls.__new__(cls)
+        loaded.key, loaded.pem = key, certificate_pem
+        loaded.name = x509.load_pem_x509_certificate(certificate_pem).subject
+        return loaded
 
     def issue(
         self,

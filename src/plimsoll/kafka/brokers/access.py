@@ -51,12 +51,15 @@ class KubernetesBrokers:
             security = read_internal_security(kafka)
             if not security.is_encrypted:
                 return ConnectionSettings(bootstrap=bootstrap)
-            context = await self._build_context(kafka, security)
+            context, certificate = await self._build_context(kafka, security)
         except InvalidInput as error:
             raise KafkaUnavailable(f"the brokers cannot be reached: {error}") from None
-        return ConnectionSettings(bootstrap=bootstrap, security_protocol="SSL", ssl_context=context)
+        return ConnectionSettings(
+            bootstrap=bootstrap, security_protocol="SSL", ssl_context=context, certificate_pem=certificate
+        )
 
-    async def _build_context(self, kafka: Kafka, security: InternalSecurity) -> ssl.SSLContext:
+    async def _build_context(self, kafka: Kafka, security: InternalSecurity) -> tuple[ssl.SSLContext, bytes]:
+        """The context, and the certificate in it; empty: it has none."""
         namespace, name = kafka.metadata.namespace, kafka.metadata.name
         where = f"Secret {namespace}/{name}-cluster-ca-cert"
         authorities = await self._read(namespace, f"{name}-cluster-ca-cert")
@@ -65,7 +68,7 @@ class KubernetesBrokers:
             pair = await self._read(namespace, f"{name}-cluster-operator-certs")
             data |= {CERTIFICATE_KEY: pair.get(f"{_OPERATOR}.crt", b""), PRIVATE_KEY: pair.get(f"{_OPERATOR}.key", b"")}
             where, needed = f"{where} with {name}-cluster-operator-certs", [*needed, CERTIFICATE_KEY, PRIVATE_KEY]
-        return self._contexts.get_context(data, where, needed=needed)
+        return self._contexts.get_context(data, where, needed=needed), data.get(CERTIFICATE_KEY, b"")
 
     async def _read(self, namespace: str, name: str) -> dict[str, bytes]:
         data = await self._secrets.read(namespace, name)

@@ -12,7 +12,8 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from plimsoll.kafka.brokers.ports import UNTRUSTED_CERTIFICATE, WRONG_PASSWORD, KafkaRefused, KafkaUnavailable
+from plimsoll.kafka.brokers.ports import WRONG_PASSWORD, KafkaRefused, KafkaUnavailable
+from plimsoll.runtime.clocks import RealClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -276,7 +277,7 @@ def _await_server(settings: ConnectionSettings, manager: Any, *, until: float) -
     while True:
         problems = []
         for number, server in enumerate(settings.bootstrap):
-            problem = _try_server(settings, manager, f"bootstrap-{number}", until=until)
+            problem = _try_server(settings, manager, number, until=until)
             if problem is None:
                 return
             problems.append(f"{server}: {_hide_secrets(problem, settings)}")
@@ -285,10 +286,13 @@ def _await_server(settings: ConnectionSettings, manager: Any, *, until: float) -
         time.sleep(_RETRY_S)
 
 
-def _try_server(settings: ConnectionSettings, manager: Any, node: str, *, until: float) -> str | None:
+def _try_server(settings: ConnectionSettings, manager: Any, number: int, *, until: float) -> str | None:
     """Why a bootstrap server does not let us in; None if it does. What a second attempt cannot mend raises."""
     from kafka import errors  # noqa: PLC0415 - heavy
 
+    from plimsoll.kafka.brokers.tls_diagnosis import find_certificate_problem  # noqa: PLC0415 - heavy
+
+    server, node = settings.bootstrap[number], f"bootstrap-{number}"
     held: list[Any] = []
 
     async def connect() -> None:
@@ -306,12 +310,11 @@ def _try_server(settings: ConnectionSettings, manager: Any, node: str, *, until:
         # A broker closes the connection with its refusal, and the library may see the end of it first.
         has_versions = bool(held) and held[0].broker_version_data is not None
         if settings.sasl_mechanism and has_versions and isinstance(error, errors.KafkaConnectionError):
-            user = f"user {settings.sasl_username} with {settings.sasl_mechanism}"
-            problem = f"the broker closed the connection of {user}"
-            raise errors.SaslAuthenticationFailedError(problem) from None
-        if UNTRUSTED_CERTIFICATE in str(error):
-            problem = f"the certificate of the broker is not trusted: {error}"
-            raise KafkaRefused(problem, code=UNTRUSTED_CERTIFICATE) from None
+            raise errors.SaslAuthenticationFailedError("the broker closed the connection") from None
+        if settings.uses_tls:
+            refusal = find_certificate_problem(server, settings, now=RealClock().now())
+            if refusal is not None:
+                raise refusal from None
         return str(error)
     return None
 
@@ -334,6 +337,9 @@ def _make_error(error: BaseException, settings: ConnectionSettings, *, where: st
     if _is_unavailable(error):
         return KafkaUnavailable(f"{where} did not answer: {problem}")
     code = getattr(error, "message", "")
+    if isinstance(error, errors.SaslAuthenticationFailedError):
+        login = f"the login of user {settings.sasl_username} with {settings.sasl_mechanism}"
+        return KafkaRefused(f"{where} refused {login}, the user or the password is wrong: {problem}", code=code)
     return KafkaRefused(f"{where} refused the request: {problem}", code=code if isinstance(code, str) else "")
 
 

@@ -52,6 +52,8 @@ class ConnectionSettings(Value):
     ssl_check_hostname: bool = True
     ssl_context: ssl.SSLContext | None = None
     """From memory instead of files; the settings above are then not used."""
+    certificate_pem: bytes = b""
+    """The client's own certificate in `ssl_context`, which does not give it back: for messages about it."""
     sasl_mechanism: str = ""
     sasl_username: str = ""
     sasl_password: Secret = Secret()
@@ -60,6 +62,10 @@ class ConnectionSettings(Value):
     connect_timeout_s: float = 10.0
     """For the first answer of any broker."""
     request_timeout_s: float = 30.0
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.security_protocol.endswith("SSL")
 
     def list_secrets(self) -> tuple[str, ...]:
         """The texts that no message may contain."""
@@ -231,12 +237,11 @@ _PROPERTIES: Final[dict[str, Callable[[str], dict[str, object]]]] = {
 def _check(settings: ConnectionSettings) -> None:
     """Settings that contradict each other."""
     uses_sasl = settings.security_protocol.startswith("SASL_")
-    uses_tls = settings.security_protocol.endswith("SSL")
     if uses_sasl and not settings.sasl_mechanism:
         raise InvalidInput(f"is needed for {settings.security_protocol}", path="sasl.mechanism")
     if not uses_sasl and (settings.sasl_mechanism or settings.sasl_username or settings.sasl_password):
         raise InvalidInput(f"{settings.security_protocol} does not use the SASL properties", path="security.protocol")
     if settings.sasl_mechanism in MECHANISMS[:3] and not (settings.sasl_username and settings.sasl_password):
         raise InvalidInput(f"{settings.sasl_mechanism} needs a user and a password", path="sasl.jaas.config")
-    if not uses_tls and (settings.ssl_cafile or settings.ssl_certfile):
+    if not settings.uses_tls and (settings.ssl_cafile or settings.ssl_certfile):
         raise InvalidInput(f"{settings.security_protocol} does not use the TLS properties", path="security.protocol")

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 WRONG_PASSWORD: Final = "SASL_AUTHENTICATION_FAILED"  # noqa: S105 - the name of an error
 UNTRUSTED_CERTIFICATE: Final = "CERTIFICATE_VERIFY_FAILED"
-CREDENTIALS_REFUSED: Final = frozenset({WRONG_PASSWORD, UNTRUSTED_CERTIFICATE})
+REFUSED_CERTIFICATE: Final = "CERTIFICATE_REFUSED"
+"""We do not trust the broker's; the broker does not accept ours."""
+CREDENTIALS_REFUSED: Final = frozenset({WRONG_PASSWORD, UNTRUSTED_CERTIFICATE, REFUSED_CERTIFICATE})
 """Codes of refusals that new credentials may end."""
 
 

@@ -25,16 +25,16 @@ _FETCH_S: Final = 2.0
 _NAMES_SHOWN: Final = 12
 
 # OpenSSL's error numbers (x509_vfy.h) that have a message of their own.
-_NOT_YET_VALID: Final = 9
-_EXPIRED: Final = 10
-_SELF_SIGNED: Final = 18
-_UNTRUSTED: Final = frozenset({2, 7, 19, 20, 21, 30})
-_WRONG_NAME: Final = frozenset({62, 64})
+NOT_YET_VALID: Final = 9
+EXPIRED: Final = 10
+SELF_SIGNED: Final = 18
+UNTRUSTED: Final = frozenset({2, 7, 19, 20, 21, 30})
+WRONG_NAME: Final = frozenset({62, 64})
 
 _NOT_TLS: Final = frozenset(
     {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "UNKNOWN_PROTOCOL"}
 )
-_CLIENT_CERTIFICATE_ALERTS: Final = {
+CLIENT_CERTIFICATE_ALERTS: Final = {
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it asks for a client certificate, and we show none",
     "TLSV1_ALERT_UNKNOWN_CA": "it does not know the authority of our client certificate",
     "SSLV3_ALERT_BAD_CERTIFICATE": "it takes our client certificate for broken",
@@ -48,7 +48,7 @@ _CLIENT_CERTIFICATE_ALERTS: Final = {
 
 
 class Presented(NamedTuple):
-    """The contents of a server's certificate."""
+    """The contents of a certificate that a server, or this client, presents."""
 
     subject: str
     issuer: str
@@ -68,7 +68,8 @@ class Presented(NamedTuple):
 
     @property
     def validity(self) -> str:
-        return f"its certificate is valid from {_format_time(self.begins)} to {_format_time(self.ends)}"
+        begins, ends = format_certificate_time(self.begins), format_certificate_time(self.ends)
+        return f"its certificate is valid from {begins} to {ends}"
 
     @property
     def listed_names(self) -> str:
@@ -82,7 +83,7 @@ async def build_handshake_error(error: ssl.SSLError, *, route: Route, tls: Tls) 
     """The error for a failed handshake."""
     if isinstance(error, ssl.SSLCertVerificationError):
         presented = await _fetch_certificate(route, tls)
-        is_unknown = error.verify_code == _SELF_SIGNED or error.verify_code in _UNTRUSTED
+        is_unknown = error.verify_code == SELF_SIGNED or error.verify_code in UNTRUSTED
         kind = UnknownAuthority if is_unknown else TlsRefused
         return kind(
             f"{route}: {explain_distrust(error.verify_code, error.verify_message, presented, route=route, tls=tls)}"
@@ -107,7 +108,7 @@ def build_proxy_handshake_error(error: ssl.SSLError, *, route: Route, tls: Tls) 
 
 def refuses_client(error: ssl.SSLError) -> bool:
     """Whether the server rejects the client. With TLS 1.3 it reports that only after the client's handshake."""
-    return error.reason in _CLIENT_CERTIFICATE_ALERTS
+    return error.reason in CLIENT_CERTIFICATE_ALERTS
 
 
 def explain_handshake_error(reason: str, *, route: Route) -> str:
@@ -115,8 +116,8 @@ def explain_handshake_error(reason: str, *, route: Route) -> str:
     if reason in _NOT_TLS:
         plain = route.address.base.replace("https://", "http://", 1)
         return f"the server does not speak TLS; if it speaks plain HTTP, its address is {plain}"
-    if reason in _CLIENT_CERTIFICATE_ALERTS:
-        why = _CLIENT_CERTIFICATE_ALERTS[reason]
+    if reason in CLIENT_CERTIFICATE_ALERTS:
+        why = CLIENT_CERTIFICATE_ALERTS[reason]
         return f"the server refused us: {why}; see client-certificate and client-key of the user"
     if reason == "SSLV3_ALERT_HANDSHAKE_FAILURE":
         return "the server refused the TLS handshake; it may ask for a client certificate (client-certificate)"
@@ -129,27 +130,27 @@ def explain_handshake_error(reason: str, *, route: Route) -> str:
 
 def explain_distrust(code: int, openssl_words: str, presented: Presented | None, *, route: Route, tls: Tls) -> str:
     """Why the server's certificate is not accepted, and what to do."""
-    if code == _EXPIRED:
+    if code == EXPIRED:
         dates = presented.validity if presented else "OpenSSL does not say when it ended"
         return (
             f"the server's certificate, or one it is signed with, has expired ({dates});"
             " renew it on the server, or set this machine's clock"
         )
-    if code == _NOT_YET_VALID:
+    if code == NOT_YET_VALID:
         dates = presented.validity if presented else "OpenSSL does not say from when on it is"
         return f"the server's certificate, or one it is signed with, is not yet valid ({dates}); check both clocks"
-    if code in _WRONG_NAME:
+    if code in WRONG_NAME:
         name = tls.server_name or route.address.host
         names = f"is for {presented.listed_names}," if presented else "is for other names,"
         return (
             f"the server's certificate {names} not for {name};"
             " use one of its names in the address, or set tls-server-name to one"
         )
-    if code == _SELF_SIGNED:
+    if code == SELF_SIGNED:
         who = f" ({presented.subject})" if presented else ""
         trusted = describe_authorities(tls)
         return f"the server's certificate is self-signed{who} and not among {trusted}; {_format_remedy(tls)}"
-    if code in _UNTRUSTED:
+    if code in UNTRUSTED:
         return f"the server's certificate is signed by {_explain_unknown_issuer(presented, tls)}; {_format_remedy(tls)}"
     return f"the server's certificate is not accepted: {openssl_words}"
 
@@ -210,5 +211,6 @@ def _list_alternative_names(certificate: x509.Certificate) -> tuple[str, ...]:
     return (*names.get_values_for_type(x509.DNSName), *addresses)
 
 
-def _format_time(when: datetime) -> str:
+def format_certificate_time(when: datetime) -> str:
+    """A date of a certificate."""
     return when.strftime("%Y-%m-%dT%H:%M:%SZ")

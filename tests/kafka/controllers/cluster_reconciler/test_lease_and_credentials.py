@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import ssl
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from plimsoll.app.kafka.simulated_connector import SimulatedBrokers
+from plimsoll.kafka.brokers.connection_settings import ConnectionSettings
 from plimsoll.kafka.brokers.ports import KafkaRefused
+from plimsoll.kafka.brokers.tls_diagnosis import find_certificate_problem
+from plimsoll.runtime.clocks import RealClock
+from tests.kafka.brokers.test_tls_diagnosis import GOOD, LONG_AGO, OTHER, OURS
+from tests.kafka.brokers.tls_listeners import open_tls_listener, show_certificate
 from tests.kafka.controllers import operator_bench
 from tests.kafka.controllers.operator_bench import HeldLease, OperatorBench
 from tests.kafka.controllers.test_bad_input import list_messages
 from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import ADD, scale_up
+from tests.kube.http.authorities import LOOPBACK, KeyPair
 from tests.objects.crds.kafka_definitions import NAMESPACE
 
 if TYPE_CHECKING:
@@ -170,4 +177,76 @@ def test_a_cluster_goes_on_after_the_password_of_its_brokers_was_rotated(
         assert bench.run.clock.monotonic_s() - started < 600
         assert bench.count_replicas(3) >= 20
         assert len(bench.executions) == 1
+        assert bench.conditions == {"Ready": [""]}
+
+
+# ---- certificates
+
+
+class RefusingBrokers(SimulatedBrokers):
+    """Brokers whose connections fail with `refusal`, if there is one."""
+
+    refusal: KafkaRefused | None = None
+
+    async def connect(self, kafka: Kafka) -> Any:
+        return _RefusingConnection(await super().connect(kafka), self)
+
+
+class _RefusingConnection:
+    def __init__(self, connection: Any, brokers: RefusingBrokers) -> None:
+        self._admin = connection.admin
+        self._brokers = brokers
+        self.admin = self
+
+    def __getattr__(self, name: str) -> Any:
+        async def send(*values: Any) -> Any:
+            if self._brokers.refusal is not None:
+                raise self._brokers.refusal
+            return await getattr(self._admin, name)(*values)
+
+        return send
+
+    async def refresh(self, _kafka: Kafka) -> None:
+        """The refusal is looked at with each request."""
+
+    async def close(self) -> None:
+        """There is no socket."""
+
+
+@pytest.mark.parametrize(
+    ("shown", "own", "reason"),
+    [
+        pytest.param(OTHER.issue(*LOOPBACK), GOOD, "not trusted: unknown authority CN=other-ca", id="unknown"),
+        pytest.param(OURS.issue(*LOOPBACK, valid=LONG_AGO), GOOD, "of the broker expired at 2", id="expired"),
+        pytest.param(GOOD, OURS.issue(valid=LONG_AGO), "our certificate: it expired at 2", id="our own expired"),
+    ],
+)
+def test_a_wrong_certificate_is_a_condition_and_nothing_is_removed(
+    monkeypatch: pytest.MonkeyPatch, shown: KeyPair, own: KeyPair, reason: str
+):
+    context = ssl.create_default_context(cadata=OURS.pem.decode())
+    show_certificate(context, own)
+    with open_tls_listener(shown, OURS) as server:
+        settings = ConnectionSettings(
+            bootstrap=(server,), security_protocol="SSL", ssl_context=context, certificate_pem=own.certificate_pem
+        )
+        refusal = find_certificate_problem(server, settings, now=RealClock().now())
+    assert refusal is not None
+    monkeypatch.setattr(operator_bench, "SimulatedBrokers", RefusingBrokers)
+    with OperatorBench() as bench:
+        bench.make_cluster(brokers=4)
+        monkeypatch.setattr(RefusingBrokers, "refusal", refusal)
+        before = bench.live
+        bench.scale(3)
+        for _ in range(3):
+            bench.step()
+            bench.run_rebalances()
+            bench.run.advance_by(60)
+        assert bench.conditions == {"NotReady": ["KafkaUnavailable"]}
+        assert reason in list_messages(bench)
+        assert (bench.pool_ids(), bench.live) == ([0, 1, 2, 3], before)
+        assert not bench.executions
+        monkeypatch.setattr(RefusingBrokers, "refusal", None)
+        assert bench.run_to_the_end()[-1] == "Ready"
+        assert bench.pool_ids() == [0, 1, 2]
         assert bench.conditions == {"Ready": [""]}
