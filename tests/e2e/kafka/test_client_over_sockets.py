@@ -118,6 +118,26 @@ async def test_a_server_that_is_away() -> None:
             assert (away.reason, away.is_transient) == ("CruiseControlRetriableConnectionException", True)
 
 
+async def test_an_answer_of_100_mb_is_refused() -> None:
+    async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+        for _ in range(100):
+            await send({"type": "http.response.body", "body": b" " * 1_000_000, "more_body": True})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    address = f"127.0.0.1:{lasting_port()}"
+    async with (
+        listen(answer, address),
+        AiohttpClient(timeout_s=TIMEOUT_S, max_bytes=MAX_RESPONSE_BYTES) as web,
+    ):
+        client = CruiseControlClient(f"http://{address}/kafkacruisecontrol", web=web)
+        refused = await client.request_rebalance(ADD, is_dry_run=True)
+    assert isinstance(refused, RebalanceRefused)
+    assert refused.is_transient
+    assert f"more than {MAX_RESPONSE_BYTES} bytes" in refused.message
+
+
 async def test_a_request_of_cccli_that_is_answered_202_three_times_starts_one_execution() -> None:
     """cccli asks again with its cookie only, and with `dryrun=False`."""
     statuses: list[int] = []

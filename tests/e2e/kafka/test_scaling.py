@@ -7,9 +7,12 @@ import json
 import os
 import re
 import signal
+import socket
+import subprocess
 import sys
 import time
 from base64 import b64decode, b64encode
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +25,7 @@ from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
 from plimsoll.kafka.brokers.ports import ConfigResource, KafkaRefused, KafkaUnavailable
 from tests.e2e.kafka.admins import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from tests.e2e.kafka.record_traffic import RecordTraffic
+from tests.e2e.ports import lasting_port
 from tests.e2e.timeouts import PATIENCE_S
 from tests.e2e.up.up_processes import UpProcess, named, needs_kubectl, running_command
 from tests.kube.http.authorities import CertificateAuthority
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 needs_kubectl()
 
 TOPICS = [f"topic-{number:02}" for number in range(60)]
+SEPARATE = "tests.e2e.kafka.separate_processes"
 STATE = "{.status.cruiseControl.autoRebalance.state}"
 
 
@@ -130,9 +135,9 @@ class TriedKafka:
 
 @pytest.fixture
 def try_kafka(tmp_path: Path, kafka_distribution: KafkaDistribution) -> Iterator[Callable[..., Any]]:
-    def run(*options: str) -> Any:
+    def run(*options: str, program: str = "plimsoll") -> Any:
         data = tmp_path / "data"
-        words = [sys.executable, "-m", "plimsoll", "kafka", "try", "--data", str(data), *options]
+        words = [sys.executable, "-m", program, "kafka", "try", "--data", str(data), *options]
         return running_command(words, data)
 
     yield run
@@ -242,6 +247,42 @@ def _break_certificates_and_shrink(kafka: TriedKafka) -> None:
         kafka.write_secret(authority, {"ca.crt": CertificateAuthority("other-ca").pem})
     for name, data in before.items():
         kafka.write_secret(name, data)
+
+
+def test_the_operator_in_a_process_of_its_own_scales_brokers(try_kafka: Callable[..., Any], tmp_path: Path):
+    with _running_operator(tmp_path / "data") as operator, try_kafka(program=SEPARATE) as up:
+        kafka = TriedKafka(up)
+        kafka.scale(4)
+        kafka.wait_until_grown(3)
+        assert kafka.list_registered() == [0, 1, 2, 3]
+        assert kafka.list_leftovers() == []
+        held = up.kubectl(
+            "get", "lease", "plimsoll-kafka", "-n", "kube-system", "-o", "jsonpath={.spec.holderIdentity}"
+        )
+        assert held.startswith(f"{socket.gethostname()}_"), held
+        operator.send_signal(signal.SIGINT)
+        assert operator.wait(timeout=PATIENCE_S) == 0
+        assert up.stop() == 0
+
+
+@contextmanager
+def _running_operator(data: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`plimsoll run kafka` as soon as the server of a `kafka try` knows Kafkas."""
+    run = f"exec {sys.executable} -m {SEPARATE} run kafka --address 127.0.0.1:{lasting_port()}"
+    errors = data.with_name("operator.stderr")
+    with errors.open("w") as sink:
+        process = subprocess.Popen(
+            ["bash", "-c", f"until kubectl get kafkas -A; do sleep 0.2; done; {run}"],
+            env={**os.environ, "KUBECONFIG": str(data / "kubeconfig"), "HOME": str(data.parent)},
+            stdout=sink,
+            stderr=sink,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+    assert "Traceback" not in errors.read_text()
 
 
 def _list_names(up: UpProcess, kind: str) -> list[str]:
