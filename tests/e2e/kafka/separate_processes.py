@@ -39,6 +39,6 @@ def list_ports(data: Path) -> list[int]:
 
 
 if __name__ == "__main__":
-    EmbeddedKafka.list_services = lambda _kafka: []  # type: ignore[method-assign]
+    EmbeddedKafka.list_services = lambda self: []  # type: ignore[method-assign]  # noqa: ARG005 - it is a method
     socket.getaddrinfo = resolve
     main()
