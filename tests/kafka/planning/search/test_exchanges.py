@@ -15,6 +15,7 @@ from plimsoll.kafka.model.proposals import GoalStatus, OptimizationResult
 from plimsoll.kafka.model.requests import Mode, RebalanceRequest
 from plimsoll.kafka.model.settings import AnalyzerSettings
 from plimsoll.kafka.planning.goals import obstacles
+from plimsoll.kafka.planning.goals.distribution import DistributionGoal
 from plimsoll.kafka.planning.loads import Metric
 from plimsoll.kafka.planning.optimizer import optimize
 from tests.effort import share_of
@@ -132,7 +133,7 @@ def test_reasons_have_the_numbers_of_the_proposed_state(mode: Mode, data: st.Dat
     description, request = data.draw(clusters(Mode.REMOVE_BROKERS if mode is Mode.FULL else mode))
     result = plan(description, RebalanceRequest() if mode is Mode.FULL else request)
     placement, goals = rebuild_placement(result)
-    limits = {goal.name: goal.limits for goal in goals}
+    limits = {goal.name: goal.window if isinstance(goal, DistributionGoal) else goal.limits for goal in goals}
     for goal in result.goals:
         if goal.status is not GoalStatus.VIOLATED or goal.goal not in METRICS:
             continue

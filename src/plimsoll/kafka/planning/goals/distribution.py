@@ -11,8 +11,13 @@ from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.goals.goal import Goal
 from plimsoll.kafka.planning.goals.obstacles import explain_topic_outside
-from plimsoll.kafka.planning.goals.windows import find_topic_limits, find_window
-from plimsoll.kafka.planning.goals.wording import describe_no_rates, describe_outside, find_full_rack
+from plimsoll.kafka.planning.goals.windows import find_topic_limits, find_window, fit_window_to_racks
+from plimsoll.kafka.planning.goals.wording import (
+    describe_no_rates,
+    describe_outside,
+    describe_rack_part,
+    find_full_rack,
+)
 from plimsoll.kafka.planning.loads import Metric
 from plimsoll.kafka.planning.placement import Limits, TopicLimits
 from plimsoll.kafka.planning.search.leader_counts import LeaderCounts
@@ -38,7 +43,10 @@ class DistributionGoal(Goal):
     ) -> None:
         super().__init__(name, placement, settings)
         self._metric = metric
-        self._limits = find_window(placement, metric, margin, low_utilization=settings.low_utilization_threshold)
+        self.window = find_window(placement, metric, margin, low_utilization=settings.low_utilization_threshold)
+        """What the goal is judged by, around one mean."""
+        self._limits = fit_window_to_racks(placement, self.window, margin)
+        """What changes are bound by: brokers of racks that cannot be inside the window are even among themselves."""
 
     @property
     def limits(self) -> Limits | None:
@@ -49,12 +57,16 @@ class DistributionGoal(Goal):
         return None if loads.is_known(self._metric) else describe_no_rates(self._metric, has_rates=loads.has_rates)
 
     def judge(self) -> Reason | None:
-        return describe_outside(self.placement, self._limits)
+        return describe_outside(self.placement, self.window)
 
     def explain(self, higher: HigherGoals) -> tuple[Reason, ...]:
-        if self._metric is Metric.REPLICAS and (reason := find_full_rack(self.placement, self._limits)) is not None:
+        placement = self.placement
+        if self._metric is Metric.REPLICAS and (reason := find_full_rack(placement, self.window)) is not None:
             return (reason,)
-        return super().explain(higher)
+        worst = self.window.find_worst(placement.load)
+        if not self._limits.measure_excess(placement.load)[worst]:
+            return (find_full_rack(placement, self.window) or describe_rack_part(placement, worst),)
+        return self.explain_broker(worst, higher)
 
     def optimize(self, budget: Budget) -> None:
         scope = self.placement.scope
@@ -82,8 +94,8 @@ class LeaderBytesInDistributionGoal(DistributionGoal):
     def __init__(self, name: str, placement: Placement, settings: AnalyzerSettings) -> None:
         threshold = settings.network_inbound_balance_threshold
         super().__init__(name, placement, settings, metric=Metric.LEADER_NW_IN, margin=threshold - 1.0)
-        high = np.where(placement.scope.leads_balanced, self._limits.high, np.inf)
-        self._limits = Limits(Metric.LEADER_NW_IN, np.full(len(high), -np.inf), high)
+        high = np.where(placement.scope.leads_balanced, self.window.high, np.inf)
+        self.window = self._limits = Limits(Metric.LEADER_NW_IN, np.full(len(high), -np.inf), high)
 
     def optimize(self, budget: Budget) -> None:
         means = Means(leadership=True, moves=False)

@@ -55,11 +55,17 @@ class Goal:
 
     def explain(self, higher: HigherGoals) -> tuple[Reason, ...]:
         """Why the goal is still violated: what forbids the changes that could help."""
-        limits, scope = self.limits, self.placement.scope
-        if limits is None:
-            return ()
+        limits = self.limits
+        return () if limits is None else self.explain_broker(limits.find_worst(self.placement.load), higher)
+
+    def explain_broker(self, broker: int, higher: HigherGoals) -> tuple[Reason, ...]:
+        """Why a broker is still outside the limits."""
+        assert self.limits is not None
+        scope = self.placement.scope
         movable = scope.is_repairable if self.is_hard else scope.is_movable
-        causes = explain_outside(self.placement, limits, higher, movable=movable, may_move=self.moves_replicas)
+        causes = explain_outside(
+            self.placement, self.limits, higher, broker=broker, movable=movable, may_move=self.moves_replicas
+        )
         if not self._exchanges_tried:
             return causes
         message = f"none of {self._exchanges_tried} exchanges of a replica that moves for another one helps"

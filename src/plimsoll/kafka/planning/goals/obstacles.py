@@ -34,10 +34,9 @@ class HigherGoals:
 
 
 def explain_outside(
-    placement: Placement, limits: Limits, higher: HigherGoals, *, movable: Flags, may_move: bool
+    placement: Placement, limits: Limits, higher: HigherGoals, *, broker: int, movable: Flags, may_move: bool
 ) -> tuple[Reason, ...]:
-    """Why the worst broker stays outside: how many changes could help it, and what forbids them."""
-    broker = limits.find_worst(placement.load)
+    """Why a broker stays outside: how many changes could help it, and what forbids them."""
     is_above = bool(limits.measure_excess(placement.load)[broker] > 0)
     obstacles = _Obstacles(placement, (*higher.limits, ("", limits)), higher.topics, movable)
     reasons = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plimsoll.kafka.planning.loads import COUNTS, Metric
-from plimsoll.kafka.planning.placement import Limits
+from plimsoll.kafka.planning.placement import TOLERANCE, Limits
 from plimsoll.kafka.planning.scope import BrokerRole
 
 if TYPE_CHECKING:
@@ -26,23 +26,89 @@ def find_window(placement: Placement, metric: Metric, margin: float, *, low_util
 
     The total is that of the balanced brokers and of what must leave other ones. It does not change when replicas move.
     """
-    scope = placement.scope
-    judged = scope.leads_balanced if metric is Metric.LEADERS else scope.is_balanced
-    brokers = len(judged)
-    low, high = np.full(brokers, -np.inf), np.full(brokers, np.inf)
-    if not judged.any():
-        return Limits(metric, low, high)
-    total = _sum_total(placement, metric, judged)
+    judged = _list_judged(placement, metric)
+    weight = _weigh_brokers(placement, metric, judged)
+    utilization = _sum_total(placement, metric, judged) / weight.sum() if judged.any() else 0.0
+    is_low = (
+        metric not in COUNTS
+        and bool(np.isfinite(placement.loads.capacity[metric][judged]).all())
+        and utilization <= low_utilization
+    )
+    return _build_window(metric, np.where(judged, utilization, np.nan), weight, margin, is_low=is_low)
+
+
+def fit_window_to_racks(placement: Placement, window: Limits, margin: float) -> Limits:
+    """The window, with a rack's own mean for brokers of racks that cannot be inside it.
+
+    One mean over all brokers is out of reach if rack awareness leaves the brokers of a rack less than the window asks
+    for, or more than it allows. Within such a rack its brokers can still be even.
+    """
+    metric, rack_of = window.metric, placement.model.rack_of
+    judged = _list_judged(placement, metric)
+    weight = _weigh_brokers(placement, metric, judged)
+    share = _share_among_racks(placement, metric, judged, weight)
+    if share is None:
+        return window
+    least = np.bincount(rack_of[judged], window.low[judged], minlength=len(share))
+    most = np.bincount(rack_of[judged], window.high[judged], minlength=len(share))
+    slack = TOLERANCE * np.maximum(share, 1.0)
+    fits = (least <= share + slack) & (share <= most + slack)
+    applies = judged & ~fits[rack_of]
+    rack_weight = np.bincount(rack_of, weight, minlength=len(share))
+    level = np.divide(share, rack_weight, out=np.zeros(len(share)), where=rack_weight > 0)[rack_of]
+    is_low = metric not in COUNTS and not window.low[judged].any()
+    own = _build_window(metric, np.where(judged, level, np.nan), weight, margin, is_low=is_low)
+    return Limits(metric, np.where(applies, own.low, window.low), np.where(applies, own.high, window.high))
+
+
+def _list_judged(placement: Placement, metric: Metric) -> Flags:
+    return placement.scope.leads_balanced if metric is Metric.LEADERS else placement.scope.is_balanced
+
+
+def _weigh_brokers(placement: Placement, metric: Metric, judged: Flags) -> Floats:
+    """[B]: what the part of a broker is proportional to: 1 for counts, else its capacity; 0: it has no part."""
+    weight: Floats = np.ones(len(judged)) if metric in COUNTS else list_capacity_shares(placement, metric, judged)
+    return np.where(judged, weight, 0.0)
+
+
+def _build_window(metric: Metric, level: Floats, weight: Floats, margin: float, *, is_low: bool) -> Limits:
+    """The window around a level [B] per weight [B]; NaN: a broker without limits."""
+    low, high = level * max(0.0, 1 - margin) * weight, level * (1 + margin) * weight
     if metric in COUNTS:
-        mean = total / int(judged.sum())
-        low[judged], high[judged] = np.floor(mean * max(0.0, 1 - margin)), np.ceil(mean * (1 + margin))
-        return Limits(metric, low, high)
-    capacity = list_capacity_shares(placement, metric, judged)
-    utilization = total / capacity[judged].sum()
-    high[judged] = utilization * (1 + margin) * capacity[judged]
-    is_low = np.isfinite(placement.loads.capacity[metric][judged]).all() and utilization <= low_utilization
-    low[judged] = 0.0 if is_low else utilization * max(0.0, 1 - margin) * capacity[judged]
-    return Limits(metric, low, high)
+        low, high = np.floor(low), np.ceil(high)
+    if is_low:
+        low = low * 0.0
+    return Limits(metric, np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
+
+
+def _share_among_racks(placement: Placement, metric: Metric, judged: Flags, weight: Floats) -> Floats | None:
+    """[R]: what the judged brokers of each rack can have together, as even as racks allow; None: racks say nothing.
+
+    One level is raised over all brokers. A rack has at least what partitions with a replica in every rack bring, and at
+    most its part of the replicas of every partition.
+    """
+    model, loads = placement.model, placement.loads
+    racks = len(placement.racks_left)
+    if not judged.any() or racks < 2:
+        return None
+    factors = np.diff(model.offsets)
+    least = float((factors // racks * loads.of_replica[metric]).sum())
+    most = float((-(-factors // racks) * loads.of_replica[metric] + loads.of_leadership[metric]).sum())
+    rows = np.flatnonzero(~judged[placement.broker_of] & ~placement.scope.must_leave)
+    elsewhere = np.bincount(
+        model.rack_of[placement.broker_of[rows]], placement.weigh(rows)[metric], minlength=len(model.rack_names)
+    )
+    rack_weight = np.bincount(model.rack_of, weight, minlength=len(model.rack_names))
+    has_brokers = rack_weight > 0
+    low = np.where(has_brokers, np.maximum(least - elsewhere, 0.0), 0.0)
+    high = np.where(has_brokers, np.maximum(most - elsewhere, 0.0), 0.0)
+    total = _sum_total(placement, metric, judged)
+    if not low.sum() * (1 - TOLERANCE) <= total <= high.sum() * (1 + TOLERANCE):
+        return None  # Replicas that may not move break the rule of racks.
+    levels = np.sort(np.concatenate([amount[has_brokers] / rack_weight[has_brokers] for amount in (low, high)]))
+    sums = np.clip(levels[:, None] * rack_weight, low, high).sum(axis=1)
+    share: Floats = np.clip(float(np.interp(total, sums, levels)) * rack_weight, low, high)
+    return share
 
 
 def _sum_total(placement: Placement, metric: Metric, judged: Flags) -> float:

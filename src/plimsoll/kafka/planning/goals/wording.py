@@ -87,6 +87,20 @@ def find_full_rack(placement: Placement, limits: Limits) -> Reason | None:
     return None
 
 
+def describe_rack_part(placement: Placement, broker: int) -> Reason:
+    """The rack of a broker that has as much as its rack's part of the replicas allows."""
+    model = placement.model
+    rack = int(model.rack_of[broker])
+    name, brokers = model.rack_names[rack], int((placement.scope.is_balanced & (model.rack_of == rack)).sum())
+    most = format_count(int(-(-np.diff(model.offsets).max(initial=0) // max(len(placement.racks_left), 1))), "replica")
+    return Reason(
+        code="RackHasItsPart",
+        message=f"rack {name} has {format_count(brokers, 'broker')} and at most {most} of each of "
+        f"{format_count(model.partition_count, 'partition')}",
+        facts={"rack": name, "brokers": brokers, "partitions": model.partition_count},
+    )
+
+
 def describe_no_rates(metric: Metric, *, has_rates: bool) -> Reason:
     """Why a goal over rates says nothing."""
     if metric is Metric.CPU and has_rates:
