@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plimsoll.kafka.engine.config_map_store import ConfigMapExecutionStore
 from plimsoll.kafka.executor.record import decode_state
+from plimsoll.kafka.settings import RebalanceEngine
 from plimsoll.kafka.wire.names import AUTO_REBALANCING_FINALIZER
+from plimsoll.solver.kernels import is_compiled
+from plimsoll.solver.replicas.dealing_kernel import deal_compiled
 from tests.faults import Crashed
 from tests.kafka.controllers.operator_bench import OperatorBench, RecordingStore, read_rebalance_state
 from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import ADD, LIVE, REMOVE
@@ -43,6 +46,11 @@ class SweptBench(OperatorBench):
     """`pools`: of the cluster, in the order of their ids."""
 
     pools: tuple[str, ...] = ("p",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        if self.settings.engine is RebalanceEngine.PLIMSOLL and is_compiled():
+            deal_compiled.get_compiled()  # each copy of the process would load the machine code again
 
     def open_store(self, client: Client, kafka: Kafka) -> ExecutionStore:
         return _ConfigMapRecord(ConfigMapExecutionStore(client, kafka, clock=self.run.clock), self)
