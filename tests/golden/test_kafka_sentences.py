@@ -46,6 +46,11 @@ ARGUMENTS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "explain_vanished": [((3,), {})],
     "explain_changed_factor": [((3, 2), {})],
     "explain_deleted": [(("orders",), {})],
+    "explain_missing": [((TopicPartition("orders", 7),), {})],
+    "explain_not_emptied": [
+        (({3: [TopicPartition("orders", 7)]},), {}),
+        (({3: [TopicPartition("orders", 7)], 4: [TopicPartition("orders", 7), TopicPartition("orders", 8)]},), {}),
+    ],
 }
 
 

@@ -17,6 +17,7 @@ import typer
 from plimsoll.app.kafka.simulated_admin import SimulatedAdmin
 from plimsoll.cli.kafka import cruise_control, options, rebalancing
 from plimsoll.cli.kafka.cluster_lock import lock_cluster
+from plimsoll.kafka.executor import execution
 from plimsoll.kafka.executor.context import ExecutionContext
 from plimsoll.kafka.executor.execution import Execution
 from plimsoll.local.kafka.answers import NoAnswer
@@ -280,6 +281,32 @@ def test_an_incomplete_removal_prints_its_outcome(kafka: SimulatedKafka, tmp_pat
         assert json.loads(ended.stderr)["error"]["exitCode"] == 1
     else:
         assert "Completed" in ended.stdout
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_removal_is_not_complete_if_partitions_were_created_on_the_broker(
+    kafka: SimulatedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+):
+    async def add_partition(_context: ExecutionContext) -> None:
+        if len(kafka.state.topics["a"].partitions) == 6:
+            kafka.add_partitions("a", [[3, 1, 2]], size_bytes=MB)
+        await asyncio.sleep(0.01)
+
+    assert add(tmp_path, "--yes").returncode == 0
+    monkeypatch.setattr(ExecutionContext, "wait", add_partition)
+    monkeypatch.setattr(execution, "METADATA_LAG_S", 0.05)
+    ended = rebalance(tmp_path, "--mode", "remove-brokers", "--brokers", "3", "--yes", "-o", output)
+    assert ended.returncode == 1
+    sentence = "broker 3 got 1 replica while it was emptied (a-6): do not switch it off"
+    assert sentence in ended.stdout
+    if output == "json":
+        outcome = json.loads(ended.stdout)["outcome"]
+        assert (outcome["end"], outcome["notCompleted"], outcome["notEmptied"]) == ("Failed", [], [3])
+    reported = explain(tmp_path)
+    assert "give replicas: failed" in reported
+    assert sentence in reported
+    again = rebalance(tmp_path, "--mode", "remove-brokers", "--brokers", "3", "--yes")
+    assert again.returncode == 0, again.stderr
 
 
 @pytest.mark.usefixtures("kafka")

@@ -256,53 +256,6 @@ def test_a_plan_onto_a_broker_that_does_not_exist_moves_the_rest():
         world.cluster.check_nothing_left()
 
 
-# ---- topics and partitions that change
-
-
-def test_a_topic_deleted_while_it_moves_counts_as_completed():
-    with run_cluster(size=100 * MB) as world:
-        task = world.start(world.cluster.propose_add())
-        world.run.advance_by(2)
-        world.kafka.delete_topic("a")
-        outcome = world.finish(task)
-        assert outcome.end is ExecutionEnd.COMPLETED
-        assert "a" not in world.kafka.catch_up().topics
-        world.cluster.check_nothing_left()
-
-
-def test_topics_created_while_others_move_are_left_alone():
-    with run_cluster() as world:
-        task = world.start(world.cluster.propose_add())
-        world.run.advance_by(3)
-        created = [[0, 1, 2]] * 3
-        world.kafka.create_topic("c", created, size_bytes=20 * MB)
-        assert world.finish(task).end is ExecutionEnd.COMPLETED
-        topics = world.kafka.catch_up().topics
-        assert [part.replicas for part in topics["c"].partitions.values()] == created
-        assert not world.kafka.sent_targets.get(("c", 0))
-        world.cluster.check_nothing_left()
-        world.cluster.check_in_sync()
-
-
-def test_a_topic_deleted_before_it_moves_counts_as_completed():
-    with run_cluster() as world:
-        proposals = world.cluster.propose_add()
-        world.kafka.delete_topic("b")
-        assert world.finish(world.start(proposals)).end is ExecutionEnd.COMPLETED
-        world.cluster.check_nothing_left()
-
-
-def test_a_partition_whose_replication_factor_changed_is_not_moved():
-    with run_cluster() as world:
-        proposals = world.cluster.propose_add()
-        (first, *_) = proposals
-        world.kafka.alter_reassignments({(first.topic, first.partition): first.old_replicas[:2]})
-        outcome = world.finish(world.start(proposals))
-        dead = [ended for ended in outcome.not_completed if ended.state is TaskState.DEAD]
-        assert str(dead[0].reason) == "the partition has 2 replicas, and 3 when the move was planned"
-        assert world.cluster.partition(first.topic, first.partition).replicas == list(first.old_replicas[:2])
-
-
 # ---- under-replicated partitions
 
 

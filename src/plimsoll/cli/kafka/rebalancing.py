@@ -91,7 +91,8 @@ class RebalanceRun:
                     executing = executor.execute(execution_id, result.proposals, confirmed, request=recorded)
                     return await self._watch(executor, executing)
 
-            outcome = await record_execution(journal, plan, _REQUEST, confirm_and_execute)
+            source = msgspec.structs.replace(_REQUEST, removed_brokers=result.emptied_brokers)
+            outcome = await record_execution(journal, plan, source, confirm_and_execute)
             return result, outcome
 
     async def finish_earlier(self, *, stops: bool) -> ExecutionOutcome | None:

@@ -6,16 +6,19 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 import structlog
+from msgspec.structs import replace
 
 from plimsoll.core.formatting import format_count
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
 from plimsoll.kafka.executor import reasons
 from plimsoll.kafka.executor.journaling import conclude_entry
+from plimsoll.kafka.executor.observing import METADATA_LAG_S
 from plimsoll.kafka.executor.phases.leader_moves import LeaderMoves
 from plimsoll.kafka.executor.phases.log_dir_moves import LogDirMoves
 from plimsoll.kafka.executor.phases.replica_moves import ReplicaMoves
 from plimsoll.kafka.executor.throttles import NO_THROTTLES
+from plimsoll.kafka.model.description import TopicPartition
 from plimsoll.kafka.model.executions import (
     ExecutionEnd,
     ExecutionOutcome,
@@ -25,8 +28,11 @@ from plimsoll.kafka.model.executions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from plimsoll.journal.ports import Journal
     from plimsoll.kafka.executor.context import ExecutionContext
+    from plimsoll.kafka.model.description import TopicDescription
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -48,6 +54,7 @@ class Execution:
             (ExecutorState.LEADER_MOVEMENT, LeaderMoves(context)),
         )
         self._samples: deque[tuple[float, int]] = deque()
+        self._left_on_emptied: dict[int, list[TopicPartition]] = {}
 
     async def run(self) -> ExecutionOutcome:
         context = self.context
@@ -58,6 +65,7 @@ class Execution:
                     self.state = state
                     await self._run_phase(phase)
             await self._clear_throttles()
+            await self._look_at_emptied()
         except KafkaRefused as error:
             reason = Reason(
                 code="Refused", message=f"the brokers refused a request: {error}", facts={"error": error.code}
@@ -100,6 +108,28 @@ class Execution:
                     return
             await context.wait()
 
+    async def _look_at_emptied(self) -> None:
+        """Look whether the brokers that were to be emptied are empty: partitions may have been created on them.
+
+        An answer about replicas may be old, so those that are there must be there for a while.
+        """
+        context = self.context
+        emptied = context.plan.request.removed_brokers
+        if not emptied or any(task.state is TaskState.DEAD for task in context.tasks):
+            return
+        since = context.now_s
+        while context.now_s - since < METADATA_LAG_S and not context.is_stopping:
+            try:
+                self._left_on_emptied = _list_replicas(await context.admin.describe_topics(), emptied)
+            except KafkaUnavailable as error:
+                context.hold(reasons.explain_unavailable(str(error)))
+                since = context.now_s
+            else:
+                if not self._left_on_emptied:
+                    return
+            context.end_check()
+            await context.wait()
+
     def _hold_throttles(self) -> None:
         context = self.context
         foreign = context.throttles.foreign_rate_brokers
@@ -124,6 +154,9 @@ class Execution:
             return self._build_outcome(
                 ExecutionEnd.FAILED, Reason(code="MovementsDead", message=message, because=because)
             )
+        if self._left_on_emptied:
+            reason = reasons.explain_not_emptied(self._left_on_emptied)
+            return self._build_outcome(ExecutionEnd.FAILED, replace(reason, because=because))
         return self._build_outcome(ExecutionEnd.COMPLETED, because[0] if because else None)
 
     def _build_outcome(self, end: ExecutionEnd, reason: Reason | None) -> ExecutionOutcome:
@@ -135,6 +168,7 @@ class Execution:
             not_completed=tuple(task.describe() for task in tasks if task.state is not TaskState.COMPLETED),
             moved_bytes=self._count_bytes() + self._count_log_dir_bytes(),
             reason=reason,
+            not_emptied=tuple(sorted(self._left_on_emptied)),
         )
         log.info("execution.ended", id=outcome.execution_id, end=end.value, completed=outcome.completed)
         return outcome
@@ -188,3 +222,13 @@ class Execution:
             held=context.held,
             options=context.options,
         )
+
+
+def _list_replicas(topics: Collection[TopicDescription], brokers: Collection[int]) -> dict[int, list[TopicPartition]]:
+    """The partitions with a replica on one of the brokers, by broker."""
+    found: dict[int, list[TopicPartition]] = {}
+    for topic in topics:
+        for partition in topic.partitions:
+            for broker in set(partition.replicas).intersection(brokers):
+                found.setdefault(broker, []).append(TopicPartition(topic.name, partition.partition))
+    return found

@@ -41,6 +41,8 @@ class ClusterView:
     min_isr: dict[str, int] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     """Topics that no longer exist."""
+    numbers: dict[str, frozenset[int]] = field(default_factory=dict)
+    """The partitions of each topic, also those that could not be described."""
     fresh: set[str] = field(default_factory=set)
     """Topics that were read since the reassignments were: no verdict is based on older ones."""
 
@@ -55,6 +57,10 @@ class ClusterView:
 
     def is_deleted(self, key: TopicPartition) -> bool:
         return key.topic in self.deleted
+
+    def is_missing(self, key: TopicPartition) -> bool:
+        """Whether the topic exists without the partition: it was deleted and created again, or the answer is old."""
+        return key.partition not in self.numbers.get(key.topic, {key.partition})
 
 
 class ClusterObserver:
@@ -101,6 +107,7 @@ class ClusterObserver:
     def _forget_others(self, names: set[str]) -> None:
         self.view.partitions = {key: found for key, found in self.view.partitions.items() if key.topic in names}
         self.view.behind = {key for key in self.view.behind if key.topic in names}
+        self.view.numbers = {name: numbers for name, numbers in self.view.numbers.items() if name in names}
 
     def _take(self, topics: Collection[TopicDescription]) -> None:
         for topic in topics:
@@ -115,6 +122,7 @@ class ClusterObserver:
             self._unknown.pop(topic.name, None)
             self.view.deleted.discard(topic.name)
             self.view.min_isr[topic.name] = topic.min_isr
+            self._take_numbers(topic)
             for partition in topic.partitions:
                 if partition.replicas:
                     key = TopicPartition(topic.name, partition.partition)
@@ -123,3 +131,12 @@ class ClusterObserver:
                         self.view.behind.add(key)
                     else:
                         self.view.behind.discard(key)
+
+    def _take_numbers(self, topic: TopicDescription) -> None:
+        """Forget partitions that the topic no longer has."""
+        numbers = frozenset(partition.partition for partition in topic.partitions)
+        for number in self.view.numbers.get(topic.name, numbers) - numbers:
+            key = TopicPartition(topic.name, number)
+            self.view.partitions.pop(key, None)
+            self.view.behind.discard(key)
+        self.view.numbers[topic.name] = numbers

@@ -8,7 +8,7 @@ from plimsoll.core.formatting import choose_form, format_count
 from plimsoll.core.plans import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from plimsoll.kafka.model.description import TopicPartition
 
@@ -163,3 +163,18 @@ def explain_changed_factor(before: int, now: int) -> Reason:
 
 def explain_deleted(topic: str) -> Reason:
     return Reason(code="TopicDeleted", message=f"topic {topic} was deleted")
+
+
+def explain_missing(key: TopicPartition) -> Reason:
+    message = f"topic {key.topic} was deleted and created again without partition {key.partition}"
+    return Reason(code="TopicDeleted", message=message)
+
+
+def explain_not_emptied(replicas: Mapping[int, Collection[TopicPartition]]) -> Reason:
+    """Why brokers that were to be emptied may not be removed, though every movement was completed."""
+    arrived = "; ".join(
+        f"broker {broker} got {format_count(len(keys), 'replica')} while it was emptied ({name_some(keys)})"
+        for broker, keys in sorted(replicas.items())
+    )
+    message = f"{arrived}: do not switch {choose_form(len(replicas), 'it', 'them')} off"
+    return Reason(code="BrokersNotEmptied", message=message, facts={"brokers": sorted(replicas)})

@@ -145,3 +145,5 @@ class ExecutionOutcome(Value):
     not_completed: tuple[ExecutionTask, ...] = ()
     moved_bytes: int = 0
     reason: Reason | None = None
+    not_emptied: tuple[int, ...] = ()
+    """Brokers that got replicas while they were emptied: they may not be switched off."""

@@ -177,6 +177,12 @@ class OptimizationResult:
         return {broker: counts[broker] for broker in self.request.brokers if counts[broker]}
 
     @property
+    def emptied_brokers(self) -> tuple[int, ...]:
+        """The brokers that the plan empties, so that they may be switched off."""
+        is_removal = self.request.mode is Mode.REMOVE_BROKERS
+        return self.request.brokers if is_removal and not self.kept_on_leaving else ()
+
+    @property
     def data_to_move_mb(self) -> int:
         """Cruise Control's figure: whole MiB per added replica, so that small partitions count 0."""
         return sum(len(proposal.added) * (proposal.size_bytes >> 20) for proposal in self.proposals)

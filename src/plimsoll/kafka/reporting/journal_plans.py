@@ -67,10 +67,13 @@ def build_outcomes(plan: Plan, outcome: ExecutionOutcome) -> tuple[Outcome, ...]
     for task in outcome.not_completed:
         for ref in _list_targets(task):
             failed[ref if ref in targets or ref.kind != "topic" else _REST].append(task)
+    not_emptied = {Ref(kind="broker", name=str(broker)) for broker in outcome.not_emptied}
     outcomes = []
     for action in plan.actions:
         key = _REST if action.target.name.endswith(_MORE) else action.target
-        if key in failed:
+        if key in not_emptied:
+            outcomes.append(Outcome(action=action, result=Result.FAILED, reason=outcome.reason))
+        elif key in failed:
             reason = _explain_failure(failed[key], outcome)
             outcomes.append(Outcome(action=action, result=Result.FAILED, reason=reason))
         else:

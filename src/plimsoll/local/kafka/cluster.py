@@ -156,18 +156,27 @@ class SimulatedKafka:
     ) -> None:
         """A topic with these replicas per partition, in sync, with this much data."""
         state = self.catch_up()
-        topic = state.topics[name] = SimulatedTopic(name, is_internal=is_internal)
-        for number, brokers in enumerate(replicas):
-            size = float(size_bytes if isinstance(size_bytes, int | float) else size_bytes[number])
+        state.topics[name] = SimulatedTopic(name, is_internal=is_internal)
+        self.add_partitions(name, replicas, size_bytes=size_bytes)
+        for key, value in (settings or {}).items():
+            problem = state.settings.change(TOPIC, name, [SettingChange(key, "SET", value)])
+            if problem is not None:
+                raise ValueError(problem)
+
+    def add_partitions(
+        self, name: str, replicas: Sequence[Sequence[int]], *, size_bytes: float | Sequence[float] = 0.0
+    ) -> None:
+        """Further partitions of a topic, in sync, with this much data each."""
+        state = self.catch_up()
+        topic = state.topics[name]
+        for index, brokers in enumerate(replicas):
+            size = float(size_bytes if isinstance(size_bytes, int | float) else size_bytes[index])
+            number = len(topic.partitions)
             partition = SimulatedPartition(name, number, list(brokers), brokers[0], list(brokers), {}, end=size)
             topic.partitions[number] = partition
             for broker in brokers:
                 state.create_log(partition, broker, size=size)
             state.settle(partition)
-        for key, value in (settings or {}).items():
-            problem = state.settings.change(TOPIC, name, [SettingChange(key, "SET", value)])
-            if problem is not None:
-                raise ValueError(problem)
 
     def place_topic(
         self,

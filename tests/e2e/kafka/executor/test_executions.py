@@ -10,7 +10,7 @@ from kafka.admin import AlterConfigOp, ConfigResource
 from kafka.structs import TopicPartition
 
 from plimsoll.kafka.executor.unregistering import unregister_broker
-from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, TaskState, TaskType
+from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, ExecutionRequest, TaskState, TaskType
 from plimsoll.kafka.model.proposals import LogDirMove, Proposal
 from tests.e2e.kafka.executor.executions import FAST, LISTS, MB, NEW, RATES, RealExecutions, Traffic, wait_moving
 
@@ -176,6 +176,38 @@ def test_a_topic_deleted_in_mid_move_is_no_error(kafka: RealKafka, executions: R
 
     assert executions.run(work).end is ExecutionEnd.COMPLETED
     executions.check_nothing_left("b")
+
+
+@pytest.mark.slow
+def test_partitions_and_topics_that_are_created_in_mid_move_are_left_alone_or_named(
+    kafka: RealKafka, executions: RealExecutions
+) -> None:
+    """Topic a gets a partition on the broker that is emptied; topic b is deleted and created again with fewer."""
+    executions.fill(size=MB)
+    kafka.start_broker(NEW)
+    assert executions.execute(executions.propose_add("a", "b", size=MB)).end is ExecutionEnd.COMPLETED
+    proposals = executions.propose_remove("a", "b", size=MB)
+    options = ExecutionOptions(replication_throttle=MB, progress_check_interval_s=0.2)
+    created = [NEW, 1, 2, 0]  # as many as partition 0 has while it moves: Kafka refuses another number
+
+    async def work(executor: Executor) -> ExecutionOutcome:
+        request = ExecutionRequest(removed_brokers=(NEW,))
+        running = asyncio.create_task(executor.execute("e1", proposals, options, request=request))
+        await wait_moving(executor)
+        await asyncio.to_thread(kafka.client.create_partitions, {"a": {"count": 4, "assignments": [created]}})
+        await asyncio.to_thread(kafka.client.delete_topics, ["b"])
+        await asyncio.to_thread(kafka.create_topic, "b", {0: [2, 1, 0]})
+        return await running
+
+    outcome = executions.run(work)
+    assert (outcome.end, outcome.not_completed, outcome.not_emptied) == (ExecutionEnd.FAILED, (), (NEW,))
+    assert str(outcome.reason) == "broker 3 got 1 replica while it was emptied (a-3): do not switch it off"
+    moved = {proposal.partition: list(proposal.new_replicas) for proposal in proposals if proposal.topic == "a"}
+    assert kafka.list_replicas("a") == {**moved, 3: created}
+    assert sorted(kafka.list_replicas("b")) == [0]
+    assert NEW not in kafka.list_replicas("b")[0]
+    executions.check_nothing_left("a", "b")
+    executions.wait_in_sync("a", "b")
 
 
 def test_replicas_move_between_log_directories(kafka: RealKafka, executions: RealExecutions) -> None:

@@ -99,7 +99,7 @@ class Rebalances:
             task.finish(answer, at_s=self.context.read_clock_s(), is_executing=False)
             return
         task.finish(answer, at_s=self.context.read_clock_s(), is_executing=True)
-        self.context.spawn(self._execute(task, request, result))
+        self.context.spawn(self._execute(task, result))
 
     async def _find_plan(self, task: UserTask, request: RebalanceRequest) -> OptimizationResult:
         is_default = request == RebalanceRequest() and not task.parameters.get("ignore_proposal_cache", default=False)
@@ -188,11 +188,12 @@ class Rebalances:
         if self._executing is task:
             self._executing = None
 
-    async def _execute(self, task: UserTask, request: RebalanceRequest, result: OptimizationResult) -> None:
+    async def _execute(self, task: UserTask, result: OptimizationResult) -> None:
         options = _build_options(task.parameters, self.context.dependencies.execution)
         self.triggered_by = self.context.describe_reason(task)
-        removed = request.brokers if request.mode is Mode.REMOVE_BROKERS and not result.kept_on_leaving else ()
-        source = ExecutionRequest(url=task.url, client=task.client, reason=read_reason(task), removed_brokers=removed)
+        source = ExecutionRequest(
+            url=task.url, client=task.client, reason=read_reason(task), removed_brokers=result.emptied_brokers
+        )
         succeeded, answer = False, None
         plan = build_plan(result, at=self.context.dependencies.clock.now())
         executor = self.context.dependencies.executor

@@ -38,6 +38,7 @@ class MovementJudge:
         self._leaderless_since: dict[TopicPartition, float] = {}
         self._changed_since: dict[TopicPartition, float] = {}
         self._unlisted_since: dict[TopicPartition, float] = {}
+        self._missing_since: dict[TopicPartition, float] = {}
 
     @property
     def leaderless(self) -> set[TopicPartition]:
@@ -148,7 +149,7 @@ class MovementJudge:
         if view.is_deleted(task.key):
             task.finish(TaskState.COMPLETED, reasons.explain_deleted(task.key.topic))
         elif partition is None:
-            return None
+            self._judge_missing(task, view)
         elif set(partition.replicas) == set(task.proposal.new_replicas):
             task.finish(TaskState.COMPLETED)
         elif len(partition.replicas) != len(task.proposal.old_replicas):
@@ -164,6 +165,13 @@ class MovementJudge:
                 return reasons.explain_no_leader([task.key])
             task.finish(TaskState.DEAD, lost)
         return None
+
+    def _judge_missing(self, task: MovementTask, view: ClusterView) -> None:
+        """End the movement of a partition that the topic does not have, unless that may be an old answer."""
+        if not view.is_missing(task.key):
+            self._missing_since.pop(task.key, None)
+        elif self._context.now_s - self._missing_since.setdefault(task.key, self._context.now_s) >= METADATA_LAG_S:
+            task.finish(TaskState.COMPLETED, reasons.explain_missing(task.key))
 
 
 def _is_ours(task: MovementTask, listed: Reassignment) -> bool:
