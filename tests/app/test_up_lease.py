@@ -11,6 +11,7 @@ from plimsoll.app import embedded_nodes
 from plimsoll.app import up as app
 from plimsoll.app.embedded_tidb import TIDB_LEASE
 from plimsoll.app.kafka.embedded_kafka import KAFKA_LEASE
+from plimsoll.app.kafka.trying import TriedCluster, TrySettings
 from plimsoll.app.up import EmbeddedCluster, UpSettings
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kube.leases import LeaderElector, LeaseHolder, LeaseLock
@@ -18,6 +19,8 @@ from plimsoll.local import initial_cluster
 from plimsoll.local.apiserver.run import Ready, Serving
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.initial_cluster import InitialCluster
+from plimsoll.local.kafka.processes.distribution import KafkaDistribution
+from plimsoll.nodes.config.policy import AUTOSCALER_LEASE
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from tests.app.test_up import DEPLOYMENTS, deployment
@@ -31,7 +34,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cluster-autoscaler"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+LEASE = f"{LEASES}/{AUTOSCALER_LEASE}"
+SETTINGS = UpSettings(data=Path("unused"))
 READY = Ready(url="https://127.0.0.1:6443", kubeconfig=Path("/data/kubeconfig"))
 
 
@@ -52,11 +57,14 @@ class AutoscaledUp(ApiServerHarness):
         self._task: asyncio.Task[None] | None = None
         self.embedded: EmbeddedCluster | None = None
 
-    def start(self) -> None:
+    @property
+    def serving(self) -> Serving:
+        return Serving(application=self.application, token=ADMIN, ready=READY)
+
+    def start(self, settings: UpSettings = SETTINGS) -> None:
         self._starts += 1
         entropy = SeededEntropy(f"start {self._starts}")
-        serving = Serving(application=self.application, token=ADMIN, ready=READY)
-        self.embedded = EmbeddedCluster(serving, UpSettings(data=Path("unused")), clock=self.run.clock, entropy=entropy)
+        self.embedded = EmbeddedCluster(self.serving, settings, clock=self.run.clock, entropy=entropy)
         self.run.run_until(initial_cluster.prepare_cluster(self.embedded.connect("plimsoll"), InitialCluster(nodes=1)))
         services = self.embedded.list_services(lambda _: None)
         self._task = self.run.spawn(Supervisor(services, clock=self.run.clock, entropy=entropy).run(), name="up")
@@ -71,7 +79,10 @@ class AutoscaledUp(ApiServerHarness):
 
     @property
     def holder(self) -> str:
-        reply = self.ask("GET", LEASE)
+        return self.find_holder(AUTOSCALER_LEASE)
+
+    def find_holder(self, lease: str) -> str:
+        reply = self.ask("GET", f"{LEASES}/{lease}")
         return str(reply.body["spec"].get("holderIdentity", "")) if reply.status == 200 else ""
 
     def count_nodes(self) -> int:
@@ -174,6 +185,27 @@ def test_the_other_controllers_hold_their_leases_and_wait_beside_one_that_leads(
     assert f"[+]{controller}: standby: elsewhere_1 leads" in world.show_health()
     other.cancel()
     world.run.advance_by(60)
-    path = f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{lease.name}"
-    assert world.ask("GET", path).body["spec"]["holderIdentity"].startswith("plimsoll-up_")
+    assert world.find_holder(lease.name).startswith("plimsoll-up_")
     assert f"[+]{controller}: leader" in world.show_health()
+
+
+def test_without_its_controllers_it_holds_none_of_their_leases(world: AutoscaledUp):
+    world.start(SETTINGS._replace(autoscales=False, scales_tidb=False, operates_kafka=False))
+    world.run.advance_by(30)
+    assert world.ask("GET", LEASES).body["items"] == []
+    assert "autoscaler" not in world.show_health()
+    assert "operator" not in world.show_health()
+
+
+def test_the_operator_of_kafka_try_holds_the_lease_of_run_kafka(world: AutoscaledUp, tmp_path: Path):
+    entropy = SeededEntropy("try")
+    distribution = KafkaDistribution(class_path="", log4j=tmp_path / "log4j", archive=tmp_path / "archive")
+    tried = TriedCluster(
+        world.serving, TrySettings(data=tmp_path), distribution, clock=world.run.clock, entropy=entropy
+    )
+    world.run.run_until(tried.prepare())
+    # Without the sample cluster: its pods would be processes.
+    services = [service for service in tried.list_services(lambda _: None) if service.name != "greeting"]
+    world.run.spawn(Supervisor(services, clock=world.run.clock, entropy=entropy).run(), name="try")
+    world.run.advance_by(5)
+    assert world.find_holder(KAFKA_LEASE.name).startswith("plimsoll-kafka-try_")

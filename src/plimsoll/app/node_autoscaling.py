@@ -15,6 +15,7 @@ import structlog
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kube.diagnosis.findings import Level
+from plimsoll.kube.diagnosis.held_leases import check_lease
 from plimsoll.kube.errors import Forbidden
 from plimsoll.kube.leases import LeaseSettings
 from plimsoll.kube.requests.options import ClientSettings
@@ -27,7 +28,7 @@ from plimsoll.nodes.providers.builder import ProviderDependencies, make_provider
 from plimsoll.nodes.providers.cleanup import clean_up
 from plimsoll.nodes.reporting.http.debug import DebugViews
 from plimsoll.nodes.reporting.http.pages import build_pages
-from plimsoll.nodes.rivals import check_lease
+from plimsoll.nodes.rivals import build_lease_check
 from plimsoll.nodes.scaleup.grpc_expander_builder import make_expander
 from plimsoll.operator.debug_access import AccessReviewer
 from plimsoll.operator.pages import check_health
@@ -174,9 +175,8 @@ class NodeAutoscalerProcess:
         operation = self.policy.operation
         namespace = operation.lease_namespace or operation.namespace
         try:
-            found = await check_lease(
-                self.client, now=self._clock.now(), name=operation.lease_name, namespace=namespace
-            )
+            looked_at = build_lease_check(operation.lease_name, namespace)
+            found = await check_lease(self.client, looked_at, now=self._clock.now())
         except Forbidden as error:
             log.warning("rival.unknown", problem=str(error))
             return

@@ -95,6 +95,8 @@ class UpSettings(NamedTuple):
     fresh: bool = False
     nodes: int | None = None
     autoscales: bool = True
+    scales_tidb: bool = True
+    operates_kafka: bool = True
     words: tuple[str, ...] = ()
     """The options as given, for messages."""
 
@@ -212,7 +214,7 @@ class EmbeddedCluster:
         self._ready = serving.ready
         self._token = serving.token
         self._journal = LazyJournal(settings.data)
-        self._autoscales = settings.autoscales
+        self._settings = settings
         self._transport = EmbeddedTransport(serving.application, token=serving.token)
         self._clock = clock
         self._entropy = entropy
@@ -230,8 +232,9 @@ class EmbeddedCluster:
     def list_services(self, on_up: Callable[[UpStatus], None]) -> list[Service]:
         cluster = self._cluster
         informers = cluster.components.informers
-        autoscaling = self._build_autoscaling(cluster.components) if self._autoscales else []
-        autoscaling += [*self._tidb.list_services(), *self._kafka.list_services()]
+        autoscaling = self._build_autoscaling(cluster.components) if self._settings.autoscales else []
+        autoscaling += self._tidb.list_services() if self._settings.scales_tidb else []
+        autoscaling += self._kafka.list_services() if self._settings.operates_kafka else []
         watched = ReadinessInformers(
             informers.get_informer(Node), informers.get_informer(NodeGroup), informers.get_informer(Machine)
         )
@@ -284,8 +287,8 @@ class EmbeddedCluster:
             clock=self._clock,
             entropy=self._entropy,
             journal=self._journal,
-            adds_nodes=self._autoscales,
-            election=self._build_election("TiDB autoscaler", TIDB_LEASE),
+            adds_nodes=self._settings.autoscales,
+            election=self._build_election("TiDB autoscaler", TIDB_LEASE) if self._settings.scales_tidb else None,
         )
         return EmbeddedTidb(self._cluster.components, dependencies)
 
@@ -296,7 +299,7 @@ class EmbeddedCluster:
             clock=self._clock,
             entropy=self._entropy,
             journal=self._journal,
-            election=self._build_election("Kafka operator", KAFKA_LEASE),
+            election=self._build_election("Kafka operator", KAFKA_LEASE) if self._settings.operates_kafka else None,
         )
         return EmbeddedKafka(self._cluster.components, dependencies)
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.durations import add_seconds
 from plimsoll.kube.diagnosis.findings import Finding, Level
-from plimsoll.kube.diagnosis.servers import LEASE_S
+from plimsoll.kube.diagnosis.held_leases import LeaseCheck, check_lease, is_held
 from plimsoll.kube.errors import ApiError, NotFound
 from plimsoll.nodes.config.policy import AUTOSCALER_LEASE
 from plimsoll.nodes.model.node_labels import find_karpenter_pool
@@ -39,14 +38,12 @@ if TYPE_CHECKING:
 NODE_RIVALS: Final = "rivals.nodes"
 _KARPENTER_PREFIX: Final = "karpenter.sh/"
 _NODE_POOLS: Final = tuple(f"/apis/karpenter.sh/{version}/nodepools" for version in ("v1", "v1beta1"))
-_OWN_HOLDERS: Final = "plimsoll-"
-"""How the holder's name begins for a pod of deploy/nodes, and for the autoscaler of `plimsoll up`."""
 _OWN_LEASE: Final = LeaseKey(KUBE_SYSTEM, AUTOSCALER_LEASE)
 
 
 async def check_node_rivals(client: Client, context: RivalContext) -> Finding:
     """Whether another program adds or removes nodes, by what can be seen of it."""
-    lease = await check_lease(client, now=context.now)
+    lease = await check_lease(client, build_lease_check(), now=context.now)
     at_work = [*await _check_karpenter_lease(client, context.now), *await _list_pods(client)]
     left = [*await _list_node_pools(client), *await _list_karpenter_nodes(client)]
     warnings = [lease] if lease.level is Level.WARN else []
@@ -83,41 +80,8 @@ def _describe_others(at_work: list[str], left: list[str]) -> Finding:
     )
 
 
-async def check_lease(
-    client: Client, *, now: datetime, name: str = AUTOSCALER_LEASE, namespace: str = KUBE_SYSTEM
-) -> Finding:
-    """Whether the lease of this name is held at `now`, the time at the server."""
-    check, where = NODE_RIVALS, f"lease {namespace}/{name}"
-    try:
-        lease = await client.get(Lease, name, namespace=namespace)
-    except NotFound:
-        return Finding(check=check, level=Level.OK, message=f"no other autoscaler: there is no {where}")
-    spec = lease.spec
-    details = {"holder": spec.holder_identity, "renewTime": spec.renew_time.to_text() if spec.renew_time else None}
-    if not spec.holder_identity or spec.renew_time is None:
-        return Finding(check=check, level=Level.OK, message=f"{where} is not held", details=details)
-    if not is_held(lease, now):
-        message = f"{where} was held by {spec.holder_identity} and has expired"
-        return Finding(check=check, level=Level.OK, message=message, details=details)
-    if spec.holder_identity.startswith(_OWN_HOLDERS):
-        message = f"Plimsoll leads: {spec.holder_identity} holds {where}"
-        return Finding(check=check, level=Level.OK, message=message, details=details)
-    return Finding(
-        check=check,
-        level=Level.WARN,
-        message=f"{spec.holder_identity} holds {where}: until it releases the lease, this autoscaler only observes",
-        fix="if it is another autoscaler, scale its Deployment to 0 before Plimsoll acts",
-        details=details,
-    )
-
-
-def is_held(lease: Lease, now: datetime) -> bool:
-    """Whether the lease has a holder that renewed it in time, by the clock of the server."""
-    spec = lease.spec
-    if not spec.holder_identity or spec.renew_time is None:
-        return False
-    lasts_s = LEASE_S if spec.lease_duration_seconds is None else spec.lease_duration_seconds
-    return now < add_seconds(spec.renew_time, lasts_s)
+def build_lease_check(name: str = AUTOSCALER_LEASE, namespace: str = KUBE_SYSTEM) -> LeaseCheck:
+    return LeaseCheck(check=NODE_RIVALS, name=name, namespace=namespace, controller="autoscaler")
 
 
 async def _check_karpenter_lease(client: Client, now: datetime) -> list[str]:

@@ -125,13 +125,16 @@ class ControllerProcess:
             await run_program(program, holder, clock=self._clock, entropy=self._entropy)
 
     async def run_once(self, work: Callable[[Client, Guard | None], Coroutine[Any, Any, T]]) -> T:
-        """Do some work while leading, and return its result. No pages are served."""
+        """Do some work while leading, and return its result. No pages are served.
+
+        Raises `LeaseNotAcquired` beside a process that leads.
+        """
         holder = self._build_candidate()
         client = self.client if holder is None else self.client.with_guard(holder)
         async with self._take_part(holder):
             if holder is None:
                 return await work(client, holder)
-            return await run_while_leading(holder, lambda: work(client, holder))
+            return await run_while_leading(holder, lambda: work(client, holder), waits=False)
 
     def _take_part(self, holder: LeaseHolder | None) -> AbstractAsyncContextManager[object]:
         """The election, for as long as the block lasts."""

@@ -43,12 +43,18 @@ def test_the_readme_and_requests_and_a_dry_run(newcomer: Newcomer):
     assert "all checks passed\n" in judged.out
 
 
-@pytest.mark.parametrize("newcomer", [("--no-autoscaler",)], indirect=True)
+@pytest.mark.parametrize(
+    "newcomer", [("--no-autoscaler", "--no-tidb-autoscaler", "--no-kafka-operator")], indirect=True
+)
 def test_install_and_uninstall(newcomer: Newcomer):
     install = read_page("docs/node-autoscaler.md").split("read what will be installed")
     assert newcomer.follow(f"```sh\n{install[1].split('```')[0]}```") == 3
     for overlay in ("tidb", "kafka"):
         newcomer.compare(DocumentedCommand(f"kubectl apply -k deploy/{overlay}", []))
+    # The pods of deploy/ are simulated: these stand for the processes in them.
+    for controller in ("nodes --cloud-provider=simulated", "tidb", "kafka"):
+        with newcomer.started(f"plimsoll run {controller} --address 127.0.0.1:0") as started:
+            started.read_until(lambda line: "lease.acquired" in line)
     for taint in ("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"):
         assert newcomer.run(f"kubectl taint nodes workers-0 {taint}=1:PreferNoSchedule").code == 0
     uninstall = read_page("docs/uninstall.md").replace("deploy/nodes-clusterapi", "deploy/nodes-simulated")

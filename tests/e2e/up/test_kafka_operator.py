@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plimsoll.kafka.wire.names import build_auto_rebalance_config_map_name
 from tests.e2e.ports import lasting_port
 from tests.e2e.up.newcomers import Newcomer, read_page
 from tests.e2e.up.up_processes import UpProcess, named, needs_kubectl, running
@@ -21,9 +22,9 @@ needs_kubectl()
 STATE = "cruiseControl.autoRebalance.state"
 
 
-@pytest.fixture
-def up(tmp_path: Path) -> Iterator[UpProcess]:
-    with running(tmp_path / "data") as started:
+@pytest.fixture(params=[()])
+def up(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[UpProcess]:
+    with running(tmp_path / "data", *request.param) as started:
         yield started
 
 
@@ -38,11 +39,18 @@ def test_the_walk_of_the_operators_page(up: UpProcess, tmp_path: Path):
     assert judged.code == 0, judged
     assert _ask_cruise_control(up, "kafkacruisecontrol/state?substates=executor&json=true")["ExecutorState"]
 
+    up.until(lambda: up.objects("kafkarebalances", "-n", "kafka") == [], "no replicas move")
     planned = newcomer.run("plimsoll run kafka --dry-run --once")
     assert planned.code == 0, planned
     assert "kafka/kafka/my-cluster: there is nothing to do" in planned.out
 
+    second = newcomer.run("plimsoll run kafka --once")
+    assert (second.code, second.out) == (1, ""), second
+    assert "nothing is done: plimsoll-up_" in second.err
+    assert "holds lease kube-system/plimsoll-kafka until " in second.err
 
+
+@pytest.mark.parametrize("up", [("--no-kafka-operator",)], indirect=True)
 def test_the_operator_does_not_start_beside_strimzi(up: UpProcess, tmp_path: Path):
     newcomer = Newcomer(tmp_path / "folder", up.data)
     labelled = "kubectl label deployment strimzi strimzi.io/kind=cluster-operator"
@@ -54,6 +62,15 @@ def test_the_operator_does_not_start_beside_strimzi(up: UpProcess, tmp_path: Pat
     beside = newcomer.run("plimsoll run kafka --kafka-mode=companion --once")
     assert (beside.code, beside.out) == (0, "there is no Kafka and no KafkaRebalance\n")
     assert newcomer.run("kubectl get lease plimsoll-kafka -n kube-system").code == 0, "it acted while it led"
+
+    up.kubectl("apply", "-f", "examples/kafka/cluster.yaml")
+    up.kubectl("annotate", "kafka", "my-cluster", "-n", "kafka", "plimsoll.io/auto-rebalancing=true")
+    kinds = "kafkas,kafkanodepools,kafkarebalances,strimzipodsets,pods"
+    before = up.kubectl("get", kinds, "-n", "kafka", "-o", "yaml")
+    beside = newcomer.run("plimsoll run kafka --kafka-mode=companion --once")
+    assert (beside.code, beside.out) == (0, "kafka/kafka/my-cluster: nothing to rebalance\n")
+    assert up.kubectl("get", kinds, "-n", "kafka", "-o", "yaml") == before
+    up.kubectl("get", "configmap", "-n", "kafka", build_auto_rebalance_config_map_name("my-cluster"))
 
 
 def _ask_cruise_control(up: UpProcess, path: str) -> dict[str, object]:

@@ -4,8 +4,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from plimsoll.kube.leases import LeadershipLost, Phase, run_while_leading, start_elector
+from plimsoll.kube.leases import LeadershipLost, LeaseNotAcquired, Phase, run_while_leading, start_elector
 from plimsoll.testing import run_virtual
 from tests.kube.leases.simulated_leases import CallOutcome, lease_world
 
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from tests.kube.leases.simulated_leases import Contender
 
 
-async def lead(contender: Contender, main: Any) -> Any:
+async def lead(contender: Contender, main: Any, *, waits: bool = True) -> Any:
     async with start_elector(contender.elector) as holder:
-        return await run_while_leading(holder, main)
+        return await run_while_leading(holder, main, waits=waits)
 
 
 def test_main_runs_when_the_lease_is_acquired_and_its_end_gives_the_lease_back():
@@ -121,3 +122,53 @@ def test_after_standing_down_nothing_is_allowed_however_long_the_lease_is_good()
             return holder.is_leading, (await world.spec())["holderIdentity"]
 
     assert run_virtual(main) == (False, "a")
+
+
+async def nothing_is_done() -> None:
+    raise AssertionError("it does not lead")
+
+
+def test_one_that_waits_for_no_living_leader_names_it_and_ends(reviewed: ReviewedSentences):
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a, b = world.contender("a"), world.contender("b")
+            world.start(a)
+            await clock.sleep(30)
+            with capture_logs() as logged, pytest.raises(LeaseNotAcquired) as raised:
+                await lead(b, nothing_is_done, waits=False)
+            warned = [str(entry["problem"]) for entry in logged if entry["event"] == "lease.waiting"]
+            reviewed(*warned, str(raised.value))
+            return clock.monotonic_s() - 30, (await world.spec())["holderIdentity"], raised.value.exit_code
+
+    waited_s, holder, code = run_virtual(main)
+    assert waited_s < 5
+    assert (holder, code) == ("a", 1)
+
+
+def test_one_that_waits_for_no_living_leader_takes_the_lease_of_a_dead_one():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a, b = world.contender("a"), world.contender("b")
+            world.start(a)
+            await clock.sleep(30)
+            a.network.fate = lambda _: CallOutcome(outcome="unsent")
+
+            async def work() -> float:
+                return clock.monotonic_s()
+
+            return await lead(b, work, waits=False)
+
+    assert 42 < run_virtual(main) < 30 + 15 + 2
+
+
+def test_one_that_waits_for_no_living_leader_ends_when_the_lease_cannot_be_read(reviewed: ReviewedSentences):
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender("a")
+            a.network.fate = lambda _: CallOutcome(outcome="unsent")
+            with pytest.raises(LeaseNotAcquired) as raised:
+                await lead(a, nothing_is_done, waits=False)
+            reviewed(str(raised.value))
+            return clock.monotonic_s()
+
+    assert run_virtual(main) < 26

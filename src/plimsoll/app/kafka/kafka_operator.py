@@ -151,7 +151,7 @@ class KafkaOperatorProcess:
     async def run_once(self) -> ReconciledOnce:
         """Reconciles every Kafka and every KafkaRebalance once, while leading. Pods are not made.
 
-        Beside a process that leads it waits: two would go on with the same execution.
+        Raises `LeaseNotAcquired` beside a process that leads: two would go on with the same execution.
         """
         await self._check_cluster()
         try:

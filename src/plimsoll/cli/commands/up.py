@@ -74,6 +74,12 @@ def up(
     autoscaler: Annotated[
         bool, typer.Option("--autoscaler/--no-autoscaler", help="Add and remove nodes as pods need them.")
     ] = True,
+    tidb_autoscaler: Annotated[
+        bool, typer.Option("--tidb-autoscaler/--no-tidb-autoscaler", help="Scale TiDB clusters.")
+    ] = True,
+    kafka_operator: Annotated[
+        bool, typer.Option("--kafka-operator/--no-kafka-operator", help="Operate Kafka clusters.")
+    ] = True,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more on stderr.")] = False,
 ) -> None:
     """
@@ -95,7 +101,17 @@ def up(
     log_sentences_to_stderr(is_verbose=verbose)
     base = read_port_base(data) if port_base is None else port_base
     words = tuple(sys.argv[sys.argv.index("up") + 1 :]) if "up" in sys.argv else ()
-    _run(UpSettings(data=data, port_base=base, fresh=fresh, nodes=nodes, autoscales=autoscaler, words=words))
+    settings = UpSettings(
+        data=data,
+        port_base=base,
+        fresh=fresh,
+        nodes=nodes,
+        autoscales=autoscaler,
+        scales_tidb=tidb_autoscaler,
+        operates_kafka=kafka_operator,
+        words=words,
+    )
+    _run(settings)
 
 
 def _run(settings: UpSettings) -> None:

@@ -107,9 +107,9 @@ def kafka(
     --cruise-control-address serves Cruise Control's API of every cluster with spec.cruiseControl. Without it the
     companion starts no engine, and Strimzi's Cruise Controls plan and move.
 
-    --dry-run plans and reports but never acts, takes no lease, and starts no engine. --once reconciles once; without
-    --dry-run it waits until no other process leads. Its exit code is 1 if a reconcile failed, and 4 if the server
-    cannot be reached.
+    --dry-run plans and reports but never acts, takes no lease, and starts no engine. --once reconciles once. Its exit
+    code is 1 if a reconcile failed, if brokers cannot be seen, or if another process leads: it waits for the lease of a
+    dead process only, and says on stderr which one. It is 4 if the server cannot be reached.
 
     \b
     Examples:
@@ -173,13 +173,13 @@ def _read_serving(address: str, users_file: str, tls_cert: str, tls_key: str) ->
 
 
 def _raise_failures(results: ReconciledOnce) -> None:
-    """Raises if a reconcile failed, or if a cluster has a problem."""
+    """Raises if a reconcile failed, or if a cluster has a problem or brokers that cannot be seen."""
     from plimsoll.operator.reconcile_all import FailedReconcile
 
     failed = [result for result in (*results.clusters, *results.rebalances) if isinstance(result, FailedReconcile)]
     if failed:
         raise build_failure(failed)
-    if any(result.problem is not None for result in results.clusters if not isinstance(result, FailedReconcile)):
+    if any(result.failure is not None for result in results.clusters if not isinstance(result, FailedReconcile)):
         raise typer.Exit(1)
 
 

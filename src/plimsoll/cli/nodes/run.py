@@ -51,7 +51,8 @@ def nodes(
     Add and remove nodes as pods need them, and create and delete node groups where that is allowed.
 
     Flags are Cluster Autoscaler's and Plimsoll's own (--list-flags, docs/reference/node-flags.md).
-    --dry-run plans and reports but never acts, and takes no lease, so it can run next to another autoscaler.
+    --dry-run plans and reports but never acts, and takes no lease, so it can run next to another autoscaler. --once
+    without --dry-run waits for the lease of a dead autoscaler only; if another one leads, its exit code is 1.
 
     \b
     Examples:

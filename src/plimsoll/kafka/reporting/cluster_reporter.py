@@ -50,6 +50,12 @@ class ClusterResult:
         return Ref(kind="kafka", namespace=self.kafka.metadata.namespace, name=self.kafka.metadata.name)
 
     @property
+    def failure(self) -> Reason | None:
+        """Why it could not do its work: its problem, or that brokers which it needs cannot be seen."""
+        unseen = (warning for warning in self.warnings if warning.code == "KafkaUnavailable")
+        return self.problem or next(unseen, None)
+
+    @property
     def is_dry_run(self) -> bool:
         return self.pause is not None and self.pause.code == DRY_RUN
 
@@ -89,7 +95,7 @@ def build_sentence(result: ClusterResult) -> str:
     if result.pause is not None:
         planned = "; ".join(str(action.reason) for action in _list_planned(result))
         if not planned and result.is_dry_run:
-            return f"{result.ref}: {result.problem or 'there is nothing to do'}"
+            return f"{result.ref}: {result.failure or 'there is nothing to do'}"
         return f"{result.ref}: nothing is done, {result.pause}{': ' if planned else ''}{planned}"
     if result.problem is not None:
         return f"{result.ref}: {result.problem}"

@@ -9,7 +9,7 @@ from plimsoll.kube.leases.clocks import SuspendAwareClock
 from plimsoll.kube.leases.elector import LeaderElector
 from plimsoll.kube.leases.elector_task import start_elector
 from plimsoll.kube.leases.elector_thread import ElectorThread
-from plimsoll.kube.leases.leadership import LeadershipLost, run_while_leading
+from plimsoll.kube.leases.leadership import LeadershipLost, LeaseNotAcquired, run_while_leading
 from plimsoll.kube.leases.lease_holder import LeaseHolder, LeaseStatus, NotLeading, Phase
 from plimsoll.kube.leases.lease_lock import LeaseLock, ResourceLock
 from plimsoll.kube.leases.settings import LeaseSettings, generate_identity
@@ -20,6 +20,7 @@ __all__ = [
     "LeadershipLost",
     "LeaseHolder",
     "LeaseLock",
+    "LeaseNotAcquired",
     "LeaseSettings",
     "LeaseStatus",
     "NotLeading",

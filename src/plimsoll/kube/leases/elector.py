@@ -244,10 +244,9 @@ class LeaderElector:
             return
         if record is not None and record.problems:
             self._log.warning("lease.odd_record", problems=record.problems, holder=record.holder)
-        holder = record.holder if record is not None else ""
-        if holder != self.holder.observed_holder:
-            self.holder.observed_holder = holder
-            self._log.info("lease.observed", holder=holder)
+        known, self.holder.observed_record = self.holder.observed_holder, record
+        if self.holder.observed_holder != known:
+            self._log.info("lease.observed", holder=self.holder.observed_holder)
 
     def _get_current_write(self) -> Write | None:
         """Our write, if the Lease is known to hold it now."""

@@ -9,18 +9,22 @@ It never takes part in the election itself.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import structlog
 
 from plimsoll.core.errors import PlimsollError
+from plimsoll.kube.leases.lease_holder import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from plimsoll.kube.leases.lease_holder import LeaseHolder
+    from plimsoll.kube.leases.lease_record import LeaseRecord
 
 T = TypeVar("T")
+
+_LOOK_S: Final = 0.1
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -29,8 +33,19 @@ class LeadershipLost(PlimsollError):
     """The lease could not be renewed, or another process holds it: this process must end and start again."""
 
 
-async def run_while_leading(holder: LeaseHolder, main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+class LeaseNotAcquired(PlimsollError):
+    """Another process holds the lease, or it could not be read or written in time."""
+
+    hint = "stop the other process first; --dry-run needs no lease"
+
+
+async def run_while_leading(
+    holder: LeaseHolder, main: Callable[[], Coroutine[Any, Any, T]], *, waits: bool = True
+) -> T:
     """Wait for leadership, run `main`, and return its result. Raises `LeadershipLost` when it is cancelled by a loss.
+
+    With `waits` False it raises `LeaseNotAcquired` as soon as another leader is seen to be alive. It waits for the end
+    of the lease of a dead one.
 
     Only when `main` has come to its end, however it does, the holder stands down and the lease may be given back. A
     `main` that does not end when it is cancelled holds the lease until its time is over; then a `ElectorThread` ends
@@ -38,6 +53,8 @@ async def run_while_leading(holder: LeaseHolder, main: Callable[[], Coroutine[An
     """
     task: asyncio.Task[T] | None = None
     try:
+        if not waits:
+            await _wait_unless_held(holder)
         if not await _happens_first(holder.wait_until_acquired(), holder):
             raise LeadershipLost(f"the election ended: {holder.loss_reason}")
         task = asyncio.create_task(main(), name="main while leading")
@@ -50,6 +67,32 @@ async def run_while_leading(holder: LeaseHolder, main: Callable[[], Coroutine[An
             await _stop(task)
         finally:
             holder.stand_down()
+
+
+async def _wait_unless_held(holder: LeaseHolder) -> None:
+    """Wait until this process leads, or has lost. A lease that is renewed is held by a process that is alive."""
+    lease, settings = f"{holder.settings.namespace}/{holder.settings.name}", holder.settings
+    first: LeaseRecord | None = None
+    until_s = holder.clock.monotonic_s() + settings.duration_s + settings.renew_deadline_s
+    while holder.phase is Phase.CONTENDING:
+        record, now_s = holder.observed_record, holder.clock.monotonic_s()
+        if record is not None and record.holder and record.holder != holder.identity:
+            if first is None:
+                first, until_s = record, now_s + record.duration_s + settings.renew_deadline_s
+                problem = f"{_describe_held(lease, record)} unless it renews it"
+                log.warning("lease.waiting", problem=problem)
+            elif record.stamp != first.stamp:
+                described = _describe_held(lease, record)
+                raise LeaseNotAcquired(f"nothing is done: {described}, and renews it")
+        if now_s >= until_s:
+            problem = f": {holder.last_error}" if holder.last_error else ""
+            raise LeaseNotAcquired(f"nothing is done: lease {lease} could not be acquired in time{problem}")
+        await holder.clock.sleep(_LOOK_S)
+
+
+def _describe_held(lease: str, record: LeaseRecord) -> str:
+    until = f" until {record.expiry:%Y-%m-%dT%H:%M:%SZ}" if record.expiry is not None else ""
+    return f"{record.holder} holds lease {lease}{until}"
 
 
 async def _happens_first(wanted: Coroutine[Any, Any, object], holder: LeaseHolder) -> bool:

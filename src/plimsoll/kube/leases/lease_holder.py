@@ -22,6 +22,7 @@ from plimsoll.kube.leases.thread_event import ThreadEvent
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
+    from plimsoll.kube.leases.lease_record import LeaseRecord
     from plimsoll.kube.leases.settings import LeaseSettings
 
 
@@ -67,7 +68,8 @@ class LeaseHolder:
         self.identity = identity
         self.clock = clock
         self.loss_reason = ""
-        self.observed_holder = ""
+        self.observed_record: LeaseRecord | None = None
+        """The Lease as it was read or written last; None: there is none, or it was not read yet."""
         self.last_error = ""
         self.renewals = 0
         self.failures = 0
@@ -85,6 +87,11 @@ class LeaseHolder:
         if left_s < min(wanted_s, self.settings.shortest_call_s):
             raise NotLeading(f"{self._lease}: held for another {left_s:.3f} s only")
         return min(wanted_s, left_s)
+
+    @property
+    def observed_holder(self) -> str:
+        """The process that holds the Lease, perhaps this one; empty: none, as far as is known."""
+        return "" if self.observed_record is None else self.observed_record.holder
 
     @property
     def is_leading(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
 from plimsoll.kube.leases.settings import INT32_MAX
 from plimsoll.objects.api.meta import MicroTime
@@ -31,6 +32,14 @@ class LeaseRecord(Value):
     renew_time: str = ""
     transitions: int = 0
     problems: tuple[str, ...] = ()
+
+    @property
+    def expiry(self) -> datetime | None:
+        """When the lease ends by the clock of its holder, for messages only; None: it has no time that can be read."""
+        try:
+            return add_seconds(MicroTime.parse(self.renew_time), self.duration_s)
+        except ValueError:
+            return None
 
     @property
     def stamp(self) -> tuple[str, str, str]:
