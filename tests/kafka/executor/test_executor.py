@@ -242,6 +242,24 @@ def test_progress_has_bytes_a_rate_and_the_time_left():
         assert world.executor.get_progress().state is ExecutorState.NO_TASK_IN_PROGRESS
 
 
+def test_progress_does_not_fall_when_a_movement_is_rolled_back():
+    with run_cluster(size=100 * MB) as world:
+        options = ExecutionOptions(replication_throttle=5 * MB, dead_broker_grace_s=5.0)
+        task = world.start(world.cluster.propose_add(), options)
+        world.run.advance_by(25)
+        seen = [world.executor.get_progress().finished_bytes]
+        world.cluster.kafka.kill_broker(NEW)
+        while not task.done():
+            progress = world.executor.get_progress()
+            if progress.state is not ExecutorState.NO_TASK_IN_PROGRESS:
+                seen.append(progress.finished_bytes)
+            world.run.advance_by(0.1)
+        assert seen[0] > 0
+        assert len(seen) > 10
+        assert seen == sorted(seen)
+        assert task.result().moved_bytes == 0
+
+
 # ---- stop and one at a time
 
 

@@ -55,6 +55,8 @@ class Execution:
         )
         self._samples: deque[tuple[float, int]] = deque()
         self._left_on_emptied: dict[int, list[TopicPartition]] = {}
+        self._highest_bytes = 0
+        """Progress never falls, also when the copy of a movement that is rolled back is deleted."""
 
     async def run(self) -> ExecutionOutcome:
         context = self.context
@@ -188,8 +190,9 @@ class Execution:
         return sum(task.proposal.size_bytes for task in completed)
 
     def _sample(self) -> None:
-        now = self.context.now_s
-        self._samples.append((now, self._count_bytes()))
+        now, finished = self.context.now_s, self._count_bytes()
+        self._highest_bytes = max(self._highest_bytes, finished)
+        self._samples.append((now, finished))
         while len(self._samples) > 2 and now - self._samples[0][0] > RATE_WINDOW_S:
             self._samples.popleft()
 
@@ -203,7 +206,7 @@ class Execution:
     def describe_progress(self) -> ExecutionProgress:
         context = self.context
         tasks = context.tasks
-        finished = self._count_bytes()
+        finished = max(self._highest_bytes, self._count_bytes())
         total = sum(task.proposal.bytes_to_move for task in tasks.inter_broker.tasks)
         rate = self._measure_rate()
         unfinished = [task for task in tasks if not task.is_finished]

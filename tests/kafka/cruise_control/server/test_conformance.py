@@ -87,13 +87,13 @@ def test_answer_has_the_shape_of_cruise_control(name: str):
         return
     assert reply.headers["content-type"] == response["headers"]["Content-Type"].lower()
     if "json" in response:
-        _compare(reply.json, response["json"], name)
+        compare_shape(reply.json, response["json"], name)
     else:
-        ours = [line for line in _list_line_shapes(reply.body.decode()) if not line.startswith(OWN_LINES)]
-        assert ours == _list_line_shapes(response["text"])
+        ours = [line for line in list_line_shapes(reply.body.decode()) if not line.startswith(OWN_LINES)]
+        assert ours == list_line_shapes(response["text"])
 
 
-def _list_line_shapes(text: str) -> list[str]:
+def list_line_shapes(text: str) -> list[str]:
     """The lines of a text without their numbers, names and widths. Rows of the same shape count once."""
     shapes: list[str] = []
     for line in text.strip().splitlines():
@@ -204,13 +204,13 @@ def _choose_progress(name: str) -> ExecutionProgress:
     return busy if "inter-broker" in name else ExecutionProgress()
 
 
-def _compare(ours: Any, recorded: Any, name: str, path: str = "") -> None:
+def compare_shape(ours: Any, recorded: Any, name: str, path: str = "") -> None:
     """Ours has every key that was recorded, with the same type; further keys are known ones."""
     if isinstance(recorded, dict):
         assert isinstance(ours, dict), path
         if _is_map(path):
             for value in ours.values():
-                _compare(value, next(iter(recorded.values()), value), name, f"{path}.*")
+                compare_shape(value, next(iter(recorded.values()), value), name, f"{path}.*")
             return
         optional = {"recentlyRemovedBrokers", "reasonOfLatestPauseOrResume", "stackTrace"}
         missing = set(recorded) - set(ours) - optional
@@ -224,7 +224,7 @@ def _compare(ours: Any, recorded: Any, name: str, path: str = "") -> None:
     elif isinstance(recorded, list):
         assert isinstance(ours, list), path
         if recorded and ours:
-            _compare(ours[0], recorded[0], name, f"{path}[]")
+            compare_shape(ours[0], recorded[0], name, f"{path}[]")
     elif isinstance(recorded, (int, float)) and not isinstance(recorded, bool):
         assert isinstance(ours, (int, float)), path
         assert not isinstance(ours, bool), path
@@ -239,9 +239,9 @@ def _compare_value(ours: Any, recorded: Any, name: str, path: str) -> None:
             wanted = wanted[:60]
         assert _normalise(ours).startswith(wanted), ours
     elif path.endswith(".originalResponse"):
-        _compare(json.loads(ours), json.loads(recorded), name, path)
+        compare_shape(json.loads(ours), json.loads(recorded), name, path)
     else:
-        _compare(ours, recorded, name, path)
+        compare_shape(ours, recorded, name, path)
 
 
 def _normalise(text: str) -> str:
