@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import itertools
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.formatting import format_count
 from plimsoll.kafka.cruise_control.client.access import CruiseControlAccess
 from plimsoll.kafka.model.rebalances import RebalanceRefused
-from plimsoll.kafka.rivals import find_rivals
+from plimsoll.kafka.rivals import find_rivals, is_cruise_control_needed
+from plimsoll.kafka.settings import LEASE, KafkaSettings
 from plimsoll.kube.diagnosis.findings import Finding, Level
+from plimsoll.kube.diagnosis.held_leases import LeaseCheck, check_lease
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.requests.options import Selection
 from plimsoll.kube.secret_tls import ClusterSecrets
@@ -23,21 +26,33 @@ if TYPE_CHECKING:
 RIVALS_CHECK: Final = "rivals.kafka"
 CRUISE_CONTROLS_CHECK: Final = "cruise-control.kafka"
 _TIMEOUT_S: Final = 3.0
+_MOST_NAMED: Final = 3
+_OWN_LEASE: Final = LeaseCheck(
+    check=RIVALS_CHECK, name=LEASE, namespace=KafkaSettings().controller_namespace, controller="Kafka operator"
+)
 MOST_CLUSTERS: Final = 10
 """How many Cruise Controls are called: one that is silent costs seconds."""
 
 
-async def check_strimzi_operator(client: Client, context: RivalContext) -> Finding:
-    """Whether Strimzi's operator reconciles the same Kafka objects."""
+async def check_kafka_rivals(client: Client, context: RivalContext) -> Finding:
+    """Whether Strimzi's operator reconciles the same Kafka objects, and which operator of Plimsoll leads."""
     rivals = await find_rivals(client, context.namespace)
+    lease = await check_lease(client, _OWN_LEASE, now=context.now)
+    details: dict[str, Any] = {
+        "holder": None,
+        "renewTime": None,
+        **lease.details,
+        "deployments": [f"{rival.namespace}/{rival.name}" for rival in rivals],
+    }
     if not rivals:
-        return Finding(check=RIVALS_CHECK, level=Level.OK, message="no operator of Strimzi watches the same namespaces")
+        message = f"no operator of Strimzi watches the same namespaces; {lease.message}"
+        return Finding(check=RIVALS_CHECK, level=Level.OK, message=message, details=details)
     return Finding(
         check=RIVALS_CHECK,
         level=Level.WARN,
-        message=f"Strimzi's operator runs: {'; '.join(map(str, rivals))}",
+        message=f"Strimzi's operator runs: {'; '.join(map(str, rivals))}; {lease.message}",
         fix="run the Kafka controller beside it with --kafka-mode companion, or scale the operator to 0",
-        details={"deployments": [f"{rival.namespace}/{rival.name}" for rival in rivals]},
+        details=details,
     )
 
 
@@ -48,7 +63,7 @@ async def check_cruise_controls(client: Client, context: RivalContext) -> Findin
 
 
 async def call_cruise_controls(client: Client, namespace: str, web: HttpClient) -> Finding:
-    """Ask each Cruise Control for its state. The engine of Plimsoll does not need them."""
+    """Ask each Cruise Control for its state. One that no operator here needs is no warning."""
     try:
         listed = await client.list(Kafka, Selection(namespace=namespace))
     except NotFound:
@@ -67,14 +82,22 @@ async def call_cruise_controls(client: Client, namespace: str, web: HttpClient) 
             level=Level.OK,
             message=f"{format_count(checked, 'Cruise Control')} can be used",
         )
-    named = "; ".join(f"{name}: {problem}" for name, problem in problems.items())
+    names = ", ".join((*itertools.islice(problems, _MOST_NAMED), *(("…",) if len(problems) > _MOST_NAMED else ())))
+    unusable, details = f"{len(problems)} of {checked} Cruise Controls cannot be used from here", {"clusters": problems}
+    if not await is_cruise_control_needed(client, namespace):
+        message = f"{unusable}, and no operator here needs them: {names}"
+        return Finding(check=CRUISE_CONTROLS_CHECK, level=Level.OK, message=message, details=details)
+    lines = [f"{name}: {problem}" for name, problem in problems.items()]
+    advice = (
+        "only --rebalance-engine=cruise-control and Strimzi's operator need them; the engine of Plimsoll (the default) "
+        "does not"
+    )
     return Finding(
         check=CRUISE_CONTROLS_CHECK,
         level=Level.WARN,
-        message=f"{len(problems)} of {checked} Cruise Controls cannot be used from here: {named}",
-        fix="only --rebalance-engine=cruise-control and --kafka-mode=companion need them; the engine of Plimsoll (the "
-        "default) does not",
-        details={"clusters": problems},
+        message=f"{unusable}: {names}",
+        fix="\n".join((*lines, advice)),
+        details=details,
     )
 
 

@@ -8,7 +8,7 @@ from plimsoll.kafka.diagnosis import (
     CRUISE_CONTROLS_CHECK,
     RIVALS_CHECK,
     check_cruise_controls,
-    check_strimzi_operator,
+    check_kafka_rivals,
 )
 from plimsoll.kafka.settings import LAST_PLANS_MAP, LEASE
 from plimsoll.kube.diagnosis.permissions import Scope
@@ -94,7 +94,7 @@ KAFKA: Final = Requirements(
         declare_strimzi("strimzipodsets", group=POD_SET_GROUP),
     ),
     rivals=(
-        RivalCheck(name=RIVALS_CHECK, find=check_strimzi_operator),
+        RivalCheck(name=RIVALS_CHECK, find=check_kafka_rivals),
         RivalCheck(name=CRUISE_CONTROLS_CHECK, find=check_cruise_controls),
     ),
 )

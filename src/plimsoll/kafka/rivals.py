@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 SELECTOR: Final = "strimzi.io/kind=cluster-operator"
+_OWN_SELECTOR: Final = "app.kubernetes.io/name=plimsoll-kafka"
+_ENGINE_OPTION: Final = "--rebalance-engine cruise-control"
 _VARIABLE: Final = "STRIMZI_NAMESPACE"
 _ALL: Final = "*"
 _OWN_NAMESPACE: Final = "metadata.namespace"
@@ -51,23 +53,40 @@ class Rival(Value):
 
 async def find_rivals(client: Client, namespace: str) -> tuple[Rival, ...]:
     """The operators of Strimzi that watch `namespace`; empty: any. Raises what the API server answers."""
-    listed = await _list_deployments(client, namespace)
-    items = listed.get("items")
-    deployments = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-    rivals = [_read_rival(deployment) for deployment in deployments if _may_run(deployment)]
+    rivals = [_read_rival(deployment) for deployment in await _list_deployments(client, namespace, SELECTOR)]
     return tuple(rival for rival in rivals if rival.is_watching(namespace))
 
 
-async def _list_deployments(client: Client, namespace: str) -> Any:
-    """List the Deployments of all namespaces, or of the only namespace that this operator may read."""
-    selected = [("labelSelector", SELECTOR)]
+async def is_cruise_control_needed(client: Client, namespace: str) -> bool:
+    """Whether an operator that runs here lets Cruise Controls plan and move: Strimzi's, or ours with that engine.
+
+    One that cannot be looked for may be there.
+    """
     try:
-        return await client.get_json("/apis/apps/v1/deployments", selected)
+        if await find_rivals(client, namespace):
+            return True
+        ours = await _list_deployments(client, namespace, _OWN_SELECTOR)
+    except Forbidden:
+        return True
+    commands = [container.get("args") for deployment in ours for container in _list_containers(deployment)]
+    return any(
+        _ENGINE_OPTION in " ".join(map(str, words)).replace("=", " ") for words in commands if isinstance(words, list)
+    )
+
+
+async def _list_deployments(client: Client, namespace: str, selector: str) -> list[dict[str, Any]]:
+    """The Deployments with pods, of all namespaces, or of the only namespace that this operator may read."""
+    selected = [("labelSelector", selector)]
+    try:
+        listed = await client.get_json("/apis/apps/v1/deployments", selected)
     except Forbidden as error:
         if not namespace:
             raise
         log.warning("rivals.unseen", namespace=namespace, problem=f"other namespaces cannot be looked at: {error}")
-    return await client.get_json(f"/apis/apps/v1/namespaces/{namespace}/deployments", selected)
+        listed = await client.get_json(f"/apis/apps/v1/namespaces/{namespace}/deployments", selected)
+    items = listed.get("items")
+    deployments = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return [deployment for deployment in deployments if _may_run(deployment)]
 
 
 async def refuse_rivals(client: Client, namespace: str) -> None:
@@ -100,13 +119,17 @@ def _read_rival(deployment: dict[str, Any]) -> Rival:
 
 
 def _list_variables(deployment: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    pod = _get_part(_get_part(_get_part(deployment, "spec"), "template"), "spec")
-    containers = pod.get("containers")
-    for container in containers if isinstance(containers, list) else ():
-        environment = container.get("env") if isinstance(container, dict) else None
+    for container in _list_containers(deployment):
+        environment = container.get("env")
         for variable in environment if isinstance(environment, list) else ():
             if isinstance(variable, dict) and variable.get("name") == _VARIABLE:
                 yield variable
+
+
+def _list_containers(deployment: dict[str, Any]) -> list[dict[str, Any]]:
+    pod = _get_part(_get_part(_get_part(deployment, "spec"), "template"), "spec")
+    containers = pod.get("containers")
+    return [found for found in containers if isinstance(found, dict)] if isinstance(containers, list) else []
 
 
 def _read_namespaces(variable: dict[str, Any], *, own: str) -> frozenset[str] | None:

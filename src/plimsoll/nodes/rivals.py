@@ -81,7 +81,7 @@ def _describe_others(at_work: list[str], left: list[str]) -> Finding:
 
 
 def build_lease_check(name: str = AUTOSCALER_LEASE, namespace: str = KUBE_SYSTEM) -> LeaseCheck:
-    return LeaseCheck(check=NODE_RIVALS, name=name, namespace=namespace, controller="autoscaler")
+    return LeaseCheck(check=NODE_RIVALS, name=name, namespace=namespace, controller="autoscaler", is_shared=True)
 
 
 async def _check_karpenter_lease(client: Client, now: datetime) -> list[str]:
