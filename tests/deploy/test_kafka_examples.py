@@ -43,6 +43,14 @@ def test_settings_that_an_example_names_are_in_it(path: Path):
     assert {name if isinstance(name, str) else name["name"] for name in used} <= names
 
 
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_kafka_of_an_example_has_nodes(path: Path):
+    bodies = documents(path)
+    pools = [body["metadata"]["labels"]["strimzi.io/cluster"] for body in bodies if body["kind"] == "KafkaNodePool"]
+    for kafka in (body for body in bodies if body["kind"] == "Kafka"):
+        assert kafka["metadata"]["name"] in pools or kafka["spec"]["kafka"].get("replicas")
+
+
 def test_the_forms_of_the_design_are_among_them():
     found = {path.stem: documents(path) for path in EXAMPLES}
     same, per_mode = found["same-settings"][0], found["settings-per-mode"][0]

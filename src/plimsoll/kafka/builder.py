@@ -19,7 +19,7 @@ from plimsoll.kafka.engine.engines import BrokerConnections, Engines, NoEngines
 from plimsoll.kafka.reporting.cluster_reporter import ClusterReporter
 from plimsoll.kafka.reporting.rebalance_reporter import RebalanceReporter
 from plimsoll.kafka.settings import LAST_PLANS_MAP, KafkaMode, KafkaSettings
-from plimsoll.kafka.wire.names import PAUSE_ANNOTATION
+from plimsoll.kafka.wire.names import PAUSE_ANNOTATION, is_annotated
 from plimsoll.kube.secret_tls import ClusterSecrets
 from plimsoll.operator.pause import ActionGuard, read_pause, read_pause_annotation
 
@@ -185,6 +185,6 @@ class KafkaOperatorParts:
             return guard
         annotations = kafka.metadata.annotations
         paused = read_pause_annotation(annotations)
-        if not paused and annotations.get(PAUSE_ANNOTATION, "").strip().lower() == "true":
+        if not paused and is_annotated(annotations, PAUSE_ANNOTATION):
             paused = f"{PAUSE_ANNOTATION}: true"
         return ActionGuard(paused=paused)

@@ -88,6 +88,25 @@ def test_invalid_settings_hold_the_rebalance(spec: Any, field: str):
         assert f"{field}:" in list_messages(bench)
 
 
+@pytest.mark.parametrize(
+    ("kind", "reference"), [("KafkaRebalance", "template"), ("KafkaRebalanceSettings", "settings")]
+)
+def test_a_mode_and_brokers_in_settings_are_ignored_with_a_warning(kind: str, reference: str):
+    with OperatorBench(definitions=OPEN_DEFINITIONS) as bench:
+        make_settings(bench, kind=kind)
+        spec = {"mode": "remove-brokers", "brokers": [0, 1]}
+        bench.patch(f"{API}/{kind.lower().removesuffix('s')}s/s", {"spec": spec})
+        bench.make_cluster(
+            modes=[{"mode": mode, reference: {"name": "s"}} for mode in ("add-brokers", "remove-brokers")]
+        )
+        for field in ("mode", "brokers"):
+            message = f"{kind.lower()}/kafka/s: spec.{field}: has no meaning in settings and is ignored"
+            assert list_messages(bench).count(message) == 1
+        scale_up(bench)
+        assert bench.rebalances[ADD]["spec"]["mode"] == "add-brokers"
+        assert "spec.brokers: has no meaning in settings" in list_messages(bench)
+
+
 def test_a_template_needs_its_annotation():
     with OperatorBench() as bench:
         make_settings(bench, kind="KafkaRebalance")
@@ -100,25 +119,50 @@ def test_a_template_needs_its_annotation():
 
 
 @pytest.mark.parametrize(
-    ("ranges", "expected"),
+    ("ranges", "expected", "problem"),
     [
-        ("[5-3]", [5]),  # either direction is a range
-        ("[0-1000000000]", [3]),
-        ("[7-9, 8-12]", [7]),
-        ("[x]", [3]),
-        ("[3", [3]),
-        ("[-1]", [3]),
-        ("[99999999999999999999]", [3]),
+        ("[5-3]", [5], "5-3 ends before it begins, so 5 is taken first"),
+        ("[0-1000000000]", [3], "0-1000000000 has 1000000001 ids, and a pool has at most 10000 nodes"),
+        ("[7-9, 8-12]", [7], "7-9 and 8-12 overlap, and each id is taken once"),
+        ("[x]", [3], "is ignored"),
+        ("[3", [3], "is ignored"),
+        ("[-1]", [3], "is ignored"),
+        ("[99999999999999999999]", [3], "is ignored"),
     ],
 )
-def test_ranges_of_node_ids(ranges: str, expected: list[int]):
+def test_ranges_of_node_ids(ranges: str, expected: list[int], problem: str):
     with OperatorBench() as bench:
         bench.make_cluster()
         bench.scale(4, next_node_ids=ranges)
         bench.step()
         assert bench.lists == (expected, [])
-        is_wrong = ranges in {"[x]", "[3", "[-1]", "[99999999999999999999]"}
-        assert ("next-node-ids" in list_messages(bench)) is is_wrong
+        assert "metadata.annotations[strimzi.io/next-node-ids]" in list_messages(bench)
+        assert problem in list_messages(bench)
+        (condition,) = bench.read_pool()["status"]["conditions"]
+        assert problem in condition["message"]
+
+
+def test_usual_ranges_of_node_ids_have_no_condition():
+    with OperatorBench() as bench:
+        bench.make_cluster(pools=("p", "q"))
+        bench.scale(4, next_node_ids="[20-29, 31]")
+        bench.scale(4, "q", next_node_ids="[30, 32-40]")
+        bench.step()
+        assert "node-ids" not in list_messages(bench)
+
+
+def test_two_pools_with_one_range_share_it_and_say_so():
+    with OperatorBench() as bench:
+        bench.make_cluster(pools=("p", "q"))
+        for pool in ("p", "q"):
+            bench.scale(4, pool, next_node_ids="[20-29]")
+        bench.step()
+        assert bench.lists == ([20, 21], [])
+        message = "20-29 overlaps 20-29 of pool p, which is served first"
+        assert f"kafkanodepool/kafka/q: metadata.annotations[strimzi.io/next-node-ids]: {message}" in list_messages(
+            bench
+        )
+        assert not bench.read_pool()["status"].get("conditions")
 
 
 def test_two_pools_with_one_id_change_nothing():

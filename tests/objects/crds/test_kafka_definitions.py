@@ -79,6 +79,18 @@ def test_kubectl_sees_the_state_of_automatic_rebalancing(server: DefinedKafka):
     assert table["rows"][0]["cells"][names.index("Auto rebalance")] == "ScalingUp"
 
 
+def test_kubectl_sees_why_a_kafka_is_not_ready(server: DefinedKafka):
+    """The column Ready is Strimzi's, and empty then: as Strimzi's operator, ours writes NotReady, not Ready=False."""
+    body = server.create(kafka()).body
+    condition = {"type": "NotReady", "status": "True", "reason": "KafkaUnavailable", "message": "no broker answers"}
+    body["status"] = {"conditions": [condition]}
+    assert server.ask("PUT", f"{url_of(body)}/c/status", body).status == 200
+    table = server.ask("GET", url_of(body), headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}).body
+    names = [column["name"] for column in table["columnDefinitions"]]
+    cells = dict(zip(names, table["rows"][0]["cells"], strict=True))
+    assert (cells["Ready"], cells["Not ready"], cells["Message"]) == (None, "KafkaUnavailable", "no broker answers")
+
+
 def test_a_pool_is_scaled_through_the_subresource(server: DefinedKafka):
     server.create(node_pool())
     url = f"{url_of(node_pool())}/p"

@@ -174,6 +174,19 @@ class ClusterActuator:
                 KafkaNodePool, metadata.name, body, namespace=metadata.namespace, subresource="status"
             )
 
+    async def write_pool_warning(self, pool: KafkaNodePool, warning: Reason) -> None:
+        """Write what is wrong with a pool that has no Kafka. Its nodes stay as they are written."""
+        metadata = pool.metadata
+        known = [to_json(condition, omits_empty=True) for condition in pool.status.conditions]
+        conditions = build_pool_conditions(known, now=self._clock.now(), problem=None, warnings=[warning])
+        if metadata.deletion_timestamp is not None or conditions == known:
+            return
+        body = {"status": {"conditions": conditions}}
+        with suppress(NotFound):
+            await self._client.merge_patch(
+                KafkaNodePool, metadata.name, body, namespace=metadata.namespace, subresource="status"
+            )
+
     @staticmethod
     def _find_pool_changes(
         observed: ObservedCluster, pool: NodePool, resource: KafkaNodePool, node_ids: Sequence[int], cluster_id: str

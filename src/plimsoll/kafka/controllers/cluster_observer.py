@@ -39,9 +39,10 @@ from plimsoll.kafka.wire.names import (
     VIRTUAL_POOL,
     build_auto_rebalance_name,
     build_pod_set_name,
+    is_annotated,
     read_node_id,
 )
-from plimsoll.kafka.wire.node_pools import build_virtual_pool, read_node_pool
+from plimsoll.kafka.wire.node_pools import build_virtual_pool, read_node_pool, warn_of_shared_ids
 from plimsoll.kafka.wire.rebalance_specs import read_settings_spec
 from plimsoll.kafka.wire.rebalance_status import read_state
 from plimsoll.kube.errors import NotFound
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from plimsoll.kube.client import Client
-    from plimsoll.objects.api.meta import Condition, Json, ObjectMeta, WireObject
+    from plimsoll.objects.api.meta import Condition, Json, ObjectMeta
     from plimsoll.objects.codec.decoding import RawObject
 
 MODES: Final = (Mode.ADD_BROKERS, Mode.REMOVE_BROKERS)
@@ -213,7 +214,9 @@ class KafkaObserver:
             )
         except NotFound:
             return SettingsLookup(problem=_explain_missing(reference, namespace))
-        if reference.kind is SettingsKind.TEMPLATE and not _is_template(found):
+        if reference.kind is SettingsKind.TEMPLATE and not is_annotated(
+            found.metadata.annotations, TEMPLATE_ANNOTATION
+        ):
             problem = f"lacks the annotation {TEMPLATE_ANNOTATION}: true"
             return SettingsLookup(problem=_explain_invalid(reference, namespace, problem))
         supported = tuple(goals.split(",")) if isinstance(goals, str) else ()
@@ -221,7 +224,11 @@ class KafkaObserver:
         if reading.spec is None:
             problem = "; ".join(problem.message for problem in reading.problems)
             return SettingsLookup(problem=_explain_invalid(reference, namespace, problem))
-        return SettingsLookup(spec=reading.spec)
+        what = _name(reference, namespace)
+        warnings = [
+            msgspec.structs.replace(warning, message=f"{what}: {warning.message}") for warning in reading.warnings
+        ]
+        return SettingsLookup(spec=reading.spec, warnings=tuple(warnings))
 
     async def _read_pod_sets(self, namespace: str, cluster: str) -> dict[str, ObservedPodSet]:
         found: dict[str, ObservedPodSet] = {}
@@ -262,6 +269,7 @@ def _read_pools(
         read, problems = read_node_pool(pool)
         requested.append(_add_listed(read, pod_sets[name]) if name in pod_sets else read)
         warnings += problems
+    warnings += warn_of_shared_ids(requested)
     if not pools:
         known = pod_sets[VIRTUAL_POOL].node_ids if VIRTUAL_POOL in pod_sets else ()
         virtual = build_virtual_pool(kafka, sorted(known))
@@ -340,10 +348,6 @@ def _read_empty_brokers(conditions: Sequence[Condition]) -> str:
 def _read_movements(result: object) -> int | None:
     number = result.get("numReplicaMovements") if isinstance(result, dict) else None
     return number if isinstance(number, int) and not isinstance(number, bool) else None
-
-
-def _is_template(found: WireObject) -> bool:
-    return found.metadata.annotations.get(TEMPLATE_ANNOTATION, "").strip().lower() == "true"
 
 
 def _explain_missing(reference: SettingsReference, namespace: str) -> Reason:

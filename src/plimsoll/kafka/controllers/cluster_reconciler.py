@@ -36,8 +36,13 @@ from plimsoll.kafka.planning.scaling.scale_down_check import (
 from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
 from plimsoll.kafka.wire.auto_rebalance_config import read_auto_rebalance_configuration
 from plimsoll.kafka.wire.kafka_status import add_pause, build_conditions, explain_creation, read_warnings
-from plimsoll.kafka.wire.names import PAUSE_ANNOTATION, SKIP_SCALE_DOWN_CHECK_ANNOTATION, build_auto_rebalance_name
-from plimsoll.kafka.wire.node_pools import explain_no_nodes
+from plimsoll.kafka.wire.names import (
+    PAUSE_ANNOTATION,
+    SKIP_SCALE_DOWN_CHECK_ANNOTATION,
+    build_auto_rebalance_name,
+    is_annotated,
+)
+from plimsoll.kafka.wire.node_pools import explain_no_kafka, explain_no_nodes
 from plimsoll.kafka.wire.status_views import build_status_views, read_status_views
 from plimsoll.operator.pause import PAUSED, ActionGuard, read_pause_annotation
 
@@ -109,7 +114,9 @@ class ClusterReconciler:
             return
         for mode in MODES if name else ():
             await self._actuator.delete_rebalance(namespace, build_auto_rebalance_name(name, mode))
-        await self._finalizers.remove_from_all(namespace, name)
+        pools = await self._finalizers.remove_from_all(namespace, name)
+        for pool in pools if name else ():
+            await self._actuator.write_pool_warning(pool, explain_no_kafka(pool))
 
 
 @dataclass(slots=True)
@@ -263,7 +270,7 @@ class _Reconcile:
         return guard.reason or ActionGuard(paused=read_pause_annotation(self._kafka.metadata.annotations)).reason
 
     def _is_annotated(self, annotation: str) -> bool:
-        return self._kafka.metadata.annotations.get(annotation, "").strip().lower() == "true"
+        return is_annotated(self._kafka.metadata.annotations, annotation)
 
     async def _look_at_brokers(self, decision: _Decision) -> None:
         """Look at the brokers if anything depends on it. Brokers that leave must be seen; others may not be up yet.

@@ -38,6 +38,7 @@ from plimsoll.kafka.wire.names import (
     PAUSE_ANNOTATION,
     build_auto_rebalance_config_map_name,
     build_auto_rebalance_name,
+    is_annotated,
 )
 from plimsoll.kafka.wire.status_views import build_strimzi_view, build_view
 from plimsoll.kube.errors import AlreadyExists, NotFound
@@ -162,7 +163,7 @@ class CompanionReconciler:
             brokers=present,
             add_rebalance=observed.rebalances.get(Mode.ADD_BROKERS),
             remove_rebalance=observed.rebalances.get(Mode.REMOVE_BROKERS),
-            is_paused=kafka.metadata.annotations.get(PAUSE_ANNOTATION, "").strip().lower() == "true",
+            is_paused=is_annotated(kafka.metadata.annotations, PAUSE_ANNOTATION),
             is_deleting=kafka.metadata.deletion_timestamp is not None,
         )
         completed = await self._inputs.complete(seen, observed, snapshot)
@@ -259,7 +260,7 @@ def decode_state(found: ConfigMap) -> CompanionState:
 
 def is_enabled(kafka: Kafka) -> bool:
     """Whether a Kafka asks the companion for automatic rebalancing."""
-    return kafka.metadata.annotations.get(ENABLED_ANNOTATION, "").strip().lower() == "true"
+    return is_annotated(kafka.metadata.annotations, ENABLED_ANNOTATION)
 
 
 def _read_configuration(kafka: Kafka) -> AutoRebalanceConfiguration:

@@ -50,8 +50,8 @@ class PoolFinalizers:
         if self._finalizer.is_set(pool.metadata):
             await self._finalizer.remove(KafkaNodePool, pool.metadata)
 
-    async def remove_from_all(self, namespace: str, cluster: str) -> None:
-        """The Kafka is gone. `cluster` empty: pools that belong to no Kafka."""
+    async def remove_from_all(self, namespace: str, cluster: str) -> tuple[KafkaNodePool, ...]:
+        """The Kafka is gone. Gives its pools. `cluster` empty: pools that belong to no Kafka."""
         labels = f"{CLUSTER_LABEL}={cluster}" if cluster else f"!{CLUSTER_LABEL}"
         listed = await self._client.list(KafkaNodePool, Selection(namespace=namespace, labels=labels))
         if listed.problem:
@@ -59,3 +59,4 @@ class PoolFinalizers:
             raise ReconcileFailed(Reason(code="UnreadableObject", message=message))
         for pool in listed.items:
             await self.remove(pool)
+        return tuple(listed.items)

@@ -59,23 +59,27 @@ class RebalanceInputs:
         candidates = _list_candidates(observed, queued)
         known = await self._list_known(observed, snapshot, candidates - cordoned)
         is_executing, problem = await self._ask_executor(seen, observed)
+        add_settings = await self._find_settings(seen, observed, Mode.ADD_BROKERS)
+        remove_settings = await self._find_settings(seen, observed, Mode.REMOVE_BROKERS)
         completed = replace(
             seen,
             ready_brokers=tuple(sorted(known.brokers)),
-            add_settings=await self._find_settings(seen, observed, Mode.ADD_BROKERS),
-            remove_settings=await self._find_settings(seen, observed, Mode.REMOVE_BROKERS),
+            add_settings=add_settings,
+            remove_settings=remove_settings,
             is_executing=is_executing,
             blocked_replicas=_count_replicas(seen, snapshot),
         )
         is_waiting = bool(queued) if snapshot is None else candidates != known.brokers
-        problems = tuple(reason for reason in (known.problem or problem,) if reason is not None)
+        found = (known.problem or problem, *add_settings.warnings, *remove_settings.warnings)
+        problems = tuple(reason for reason in found if reason is not None)
         return CompletedObservation(observation=completed, is_waiting=is_waiting, problems=problems)
 
     async def _check_settings(self, seen: AutoRebalanceObservation, observed: ObservedCluster) -> tuple[Reason, ...]:
         """What is wrong with settings that the next scaling needs. Only modes that refer to settings are looked up."""
         modes = [entry.mode for entry in seen.configuration if entry.settings is not None and entry.problem is None]
         lookups = [await self._find_settings(seen, observed, mode) for mode in modes]
-        return tuple(lookup.problem for lookup in lookups if lookup.problem is not None)
+        found = [(lookup.problem, *lookup.warnings) for lookup in lookups]
+        return tuple(reason for reasons in found for reason in reasons if reason is not None)
 
     async def _find_settings(
         self, seen: AutoRebalanceObservation, observed: ObservedCluster, mode: Mode

@@ -144,6 +144,8 @@ class SettingsLookup(Value):
     spec: RebalanceSpec | None = None
     problem: Reason | None = None
     """AutoRebalanceSettingsNotFound or AutoRebalanceSettingsInvalid."""
+    warnings: tuple[Reason, ...] = ()
+    """Fields that are ignored."""
 
 
 class AutoRebalanceObservation(Value):

@@ -23,14 +23,24 @@ class NodeIdRange(Value):
     first: int
     last: int
 
+    @property
+    def lowest(self) -> int:
+        return min(self.first, self.last)
+
+    @property
+    def highest(self) -> int:
+        return max(self.first, self.last)
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
     def iterate(self) -> Iterator[int]:
         step = 1 if self.first <= self.last else -1
         return iter(range(self.first, self.last + step, step))
 
     def select(self, ascending: list[int]) -> list[int]:
         """The ids of a sorted list that are in the range, in the range's order."""
-        low, high = sorted((self.first, self.last))
-        found = ascending[bisect_left(ascending, low) : bisect_right(ascending, high)]
+        found = ascending[bisect_left(ascending, self.lowest) : bisect_right(ascending, self.highest)]
         return found if self.first <= self.last else found[::-1]
 
 

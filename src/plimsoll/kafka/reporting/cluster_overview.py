@@ -6,7 +6,7 @@ from datetime import datetime  # noqa: TC003 -- msgspec resolves it at run time
 from typing import TYPE_CHECKING
 
 from plimsoll.core.values import Value
-from plimsoll.kafka.wire.names import CLUSTER_LABEL
+from plimsoll.kafka.wire.names import CLUSTER_LABEL, TEMPLATE_ANNOTATION, is_annotated
 from plimsoll.kafka.wire.rebalance_status import read_state
 from plimsoll.kafka.wire.status_views import read_status_views
 
@@ -61,6 +61,8 @@ def describe_clusters(
 
 
 def _describe_rebalance(rebalance: KafkaRebalance) -> RebalanceOverview:
+    if is_annotated(rebalance.metadata.annotations, TEMPLATE_ANNOTATION):
+        return RebalanceOverview(name=rebalance.metadata.name, state="template")
     reading = read_state(rebalance.status.conditions)
     message = str(reading.problem) if reading.problem is not None else reading.condition.message
     return RebalanceOverview(name=rebalance.metadata.name, state=reading.state.value, message=message)

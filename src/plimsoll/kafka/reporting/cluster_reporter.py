@@ -74,9 +74,15 @@ class ClusterReporter(ReconcileReporter):
         )
         if self._recorder is None or result.is_dry_run:
             return
-        for event_type, reason, message in list_events(result):
-            is_action = event_type is EventType.NORMAL
-            if is_action or self._event_news.is_news(f"{subject} {reason}", message):
+        events = list(dict.fromkeys(list_events(result)))
+        warnings: dict[str, list[str]] = {}
+        for event_type, reason, message in events:
+            if event_type is EventType.WARNING:
+                warnings.setdefault(reason, []).append(message)
+        # Several warnings may have one reason. They are reported again when one of them changes.
+        new = {reason for reason, found in warnings.items() if self._event_news.is_news(f"{subject} {reason}", found)}
+        for event_type, reason, message in events:
+            if event_type is EventType.NORMAL or reason in new:
                 self._recorder.record(build_reference(result.kafka), event_type, reason=reason, message=message)
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.value_parsing import read_whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from plimsoll.kafka.model.requests import Mode
 
 # ---- labels
@@ -66,6 +68,11 @@ def build_auto_rebalance_metadata(namespace: str, cluster: str, mode: Mode) -> d
 def build_auto_rebalance_config_map_name(cluster: str) -> str:
     """The ConfigMap that holds the state of automatic rebalancing where the Kafka is never written (companion)."""
     return f"{cluster}-auto-rebalancing"
+
+
+def is_annotated(annotations: Mapping[str, str], name: str) -> bool:
+    """Whether an annotation is set to true."""
+    return annotations.get(name, "").strip().lower() == "true"
 
 
 def build_pod_set_name(cluster: str, pool: str) -> str:

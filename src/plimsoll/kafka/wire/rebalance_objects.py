@@ -13,6 +13,7 @@ from plimsoll.kafka.wire.names import (
     PAUSE_ANNOTATION,
     REBALANCE_ANNOTATION,
     TEMPLATE_ANNOTATION,
+    is_annotated,
 )
 from plimsoll.kafka.wire.rebalance_specs import read_rebalance_spec
 from plimsoll.kafka.wire.rebalance_status import read_state
@@ -46,9 +47,9 @@ def observe_rebalance(rebalance: KafkaRebalance, kafka: Kafka | None) -> Observe
         has_result=bool(status.optimization_result),
         annotation=annotations.get(REBALANCE_ANNOTATION, "").strip(),
         begun=read_begun(annotations),
-        is_auto_approved=_is_true(annotations, AUTO_APPROVAL_ANNOTATION),
-        is_template=_is_true(annotations, TEMPLATE_ANNOTATION),
-        is_paused=_is_true(annotations, PAUSE_ANNOTATION),
+        is_auto_approved=is_annotated(annotations, AUTO_APPROVAL_ANNOTATION),
+        is_template=is_annotated(annotations, TEMPLATE_ANNOTATION),
+        is_paused=is_annotated(annotations, PAUSE_ANNOTATION),
         is_deleting=metadata.deletion_timestamp is not None,
         is_spec_changed=bool(status.conditions) and status.observed_generation != metadata.generation,
         spec=reading.spec,
@@ -80,10 +81,6 @@ def read_begun(annotations: Mapping[str, str]) -> BegunStep | None:
 def write_begun(begun: BegunStep) -> str:
     """The value of the annotation."""
     return msgspec.json.encode(begun).decode()
-
-
-def _is_true(annotations: Mapping[str, str], name: str) -> bool:
-    return annotations.get(name, "").strip().lower() == "true"
 
 
 def _list_configured_goals(kafka: Kafka | None) -> tuple[str, ...]:

@@ -180,6 +180,25 @@ def test_a_dry_run_changes_neither_pools_nor_rebalances_of_a_kafka_that_is_gone(
         assert (bench.rebalances, bench.read_pool()) == before
 
 
+def test_a_pool_whose_kafka_does_not_exist_says_so():
+    with OperatorBench() as bench:
+        bench.make_pool()
+        for _ in range(2):
+            bench.step()
+            (condition,) = bench.read_pool()["status"]["conditions"]
+            assert (condition["type"], condition["reason"]) == ("Warning", "KafkaNotFound")
+            assert condition["message"] == (
+                "metadata.labels[strimzi.io/cluster]: kafka/kafka/c does not exist: the pool has no nodes until it does"
+            )
+        version = bench.read_pool()["metadata"]["resourceVersion"]
+        bench.step()
+        assert bench.read_pool()["metadata"]["resourceVersion"] == version, "a quiet reconcile writes nothing"
+        bench.make_kafka()
+        bench.step()
+        assert list_pool_conditions(bench) == []
+        assert bench.pool_ids() == [0, 1, 2]
+
+
 # ---- no pool at all
 
 
