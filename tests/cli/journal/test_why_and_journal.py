@@ -60,6 +60,68 @@ def keep_in_cluster(world: EmbeddedApi, *entries: Entry, name: str = "plimsoll-n
     world.made("/api/v1/namespaces/kube-system/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", **body})
 
 
+def write_kubeconfig(path: Path, server: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "contexts": [context],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "current-context": "c",
+    }
+    path.write_text(yaml.safe_dump(body))
+    return path
+
+
+@pytest.fixture
+def folder(data: Path, tmp_path: Path) -> Path:
+    """A folder in which `plimsoll up` ran."""
+    (tmp_path / "folder").mkdir()
+    data.rename(tmp_path / "folder" / ".plimsoll")
+    write_kubeconfig(tmp_path / "folder" / ".plimsoll" / "kubeconfig", "https://127.0.0.1:6443")
+    return tmp_path / "folder"
+
+
+# ---- which cluster
+
+
+def test_the_journal_of_another_cluster_than_the_chosen_one_does_not_answer(
+    folder: Path, tmp_path: Path, world: EmbeddedApi, monkeypatch: pytest.MonkeyPatch, reviewed: ReviewedSentences
+):
+    assert world
+    monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "other", "https://127.0.0.1:7443")))
+    asked = plimsoll("why", "pod/default/web-0", cwd=folder)
+    assert (asked.returncode, asked.stdout) == (3, "")
+    listed = plimsoll("journal", cwd=folder)
+    assert listed.returncode == 0
+    reviewed(asked.stderr.splitlines()[0], *listed.stderr.splitlines())
+    assert plimsoll("journal", "-o", "json", cwd=folder).stderr == ""
+    assert "fits no machine type" in plimsoll("why", "pod/web-0", "--data", ".plimsoll", cwd=folder).stdout
+
+
+@pytest.mark.parametrize("chosen", ["", ".plimsoll/kubeconfig", "copy", "broken", "missing"])
+def test_the_journal_of_the_chosen_cluster_answers(folder: Path, chosen: str, monkeypatch: pytest.MonkeyPatch):
+    write_kubeconfig(folder / "copy", "https://127.0.0.1:6443")
+    (folder / "broken").write_text("[")
+    monkeypatch.setenv("KUBECONFIG", chosen)
+    asked = plimsoll("why", "pod/default/web-0", cwd=folder)
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert (plimsoll("journal", cwd=folder).stderr) == ""
+
+
+def test_a_journal_beside_the_chosen_kubeconfig_answers(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    tried = write_kubeconfig(tmp_path / ".plimsoll-kafka" / "kubeconfig", "https://127.0.0.1:7443")
+    journal = JournalFile(tried.with_name(JOURNAL_FILE))
+    journal.append(plan(1, seconds=0, subsystem="kafka", actions=(grow(GPU),)))
+    journal.close()
+    monkeypatch.setenv("KUBECONFIG", str(tried))
+    assert plimsoll("why", "pod/default/web-0", cwd=folder).returncode == 3
+    assert "kafka" in plimsoll("journal", cwd=folder).stdout
+    assert "nodes" not in plimsoll("journal", cwd=folder).stdout
+
+
 # ---- why
 
 

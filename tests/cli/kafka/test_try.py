@@ -39,5 +39,6 @@ def test_the_first_screen_names_the_next_commands(tmp_path: Path, *, has_login: 
     )
     assert f"  export KUBECONFIG={tmp_path / 'kubeconfig'}\n" in screen
     assert "  kubectl scale kafkanodepool/brokers -n kafka --replicas=3\n" in screen
+    assert f"  plimsoll why kafka/kafka/my-cluster --data {tmp_path}\n" in screen
     login = f" --command-config {properties}" if has_login else ""
     assert f"  plimsoll kafka status --bootstrap 127.0.0.1:2{login}\n" in screen

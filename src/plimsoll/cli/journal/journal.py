@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.journal.files import DataOption, open_journal, read_time_or_age
+from plimsoll.cli.journal.files import ReadDataOption, find_journal, open_journal, read_time_or_age
 from plimsoll.cli.shared.output import Output, OutputOption, Table, echo_parts, echo_value
 from plimsoll.cli.shared.references import read_ref
 from plimsoll.core.errors import InvalidInput
@@ -23,7 +23,7 @@ def journal(
         str, typer.Argument(help="Show this entry in full: 42 or entry/42.", metavar="[NUMBER]", show_default=False)
     ] = "",
     *,
-    data: DataOption = "",
+    data: ReadDataOption = "",
     since: Annotated[
         str, typer.Option("--since", help="Only entries since 90s, 15m or 36h ago, or since a time.", metavar="TIME")
     ] = "",
@@ -56,6 +56,9 @@ def journal(
         print_entry(number, data, output)
         return
     query = _query(since=since, until=until, subsystem=subsystem, about=about, limit=limit)
+    place = find_journal(data)
+    if place.is_other_cluster and output not in {Output.JSON, Output.YAML}:
+        typer.echo(f"{place.describe_other()}; --data names the directory of another journal", err=True)
     with open_journal(data) as kept:
         entries = kept.list_entries(query)
     _print_entries(entries, output)

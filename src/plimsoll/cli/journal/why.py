@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.journal.files import DataOption, get_journal_path, open_journal
+from plimsoll.cli.journal.files import ReadDataOption, find_journal, open_journal
 from plimsoll.cli.journal.journal import ENTRY, print_entry
 from plimsoll.cli.shared.connection import (
     Connection,
@@ -68,7 +68,7 @@ def why(
     ],
     name: Annotated[str, typer.Argument(help="The name, if KIND stands alone.", metavar="[NAME]")] = "",
     *,
-    data: DataOption = "",
+    data: ReadDataOption = "",
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
     namespace: NamespaceOption = "",
@@ -82,8 +82,9 @@ def why(
     """
     Explain decisions about an object: what was done, what was not done, and why.
 
-    The answer comes from the journal in --data. With --kubeconfig, --context or --server, or without a journal, it
-    comes from the cluster, where the autoscaler keeps the last decision about each object.
+    The answer comes from the journal in --data. With --kubeconfig, --context or --server, or without a journal of the
+    cluster that $KUBECONFIG names, it comes from the cluster, where the autoscaler keeps the last decision about each
+    object.
 
     Exit code 0: something is known. 3: nothing is known (with a hint). 2: the name is invalid. 4: no cluster can be
     reached.
@@ -108,10 +109,13 @@ def why(
         return
     ref = read_ref(f"{subject}/{name}" if name else subject, namespace=namespace)
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
-    if data or (not connection.options and get_journal_path(data).exists()):
+    place, is_silent = find_journal(data), output in {Output.JSON, Output.YAML}
+    is_file_meant = not connection.options and place.path.exists() and not place.is_other_cluster
+    if data or is_file_meant:
         decisions = _read_from_file(ref, data, limit=limit)
     else:
-        is_silent = output in {Output.JSON, Output.YAML}
+        if place.is_other_cluster and not connection.options and not is_silent:
+            typer.echo(f"{place.describe_other()}: that cluster is asked; --data reads the journal", err=True)
         decisions = _read_from_cluster(ref, connection, autoscaler_namespace, is_silent=is_silent)
     match output:
         case Output.TABLE:

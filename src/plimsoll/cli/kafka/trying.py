@@ -27,6 +27,7 @@ Try it in another terminal:
   kubectl get kafkanodepool,pods -n kafka
   kubectl scale kafkanodepool/brokers -n kafka --replicas={more}
   plimsoll kafka status
+  plimsoll why kafka/kafka/my-cluster --data {quoted_data}
   plimsoll kafka status --bootstrap {bootstrap}{login}
   kubectl scale kafkanodepool/brokers -n kafka --replicas={same}
 
@@ -117,6 +118,7 @@ def format_first_screen(status: TryStatus) -> str:
         version=KAFKA_VERSION,
         brokers=f"{status.brokers} brokers" if status.brokers > 1 else "1 broker",
         data=status.kubeconfig.parent,
+        quoted_data=shlex.quote(str(status.kubeconfig.parent)),
         kubeconfig=shlex.quote(str(status.kubeconfig)),
         more=status.brokers + 1,
         same=status.brokers,
