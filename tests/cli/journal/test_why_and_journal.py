@@ -87,10 +87,10 @@ def folder(data: Path, tmp_path: Path) -> Path:
 # ---- which cluster
 
 
+@pytest.mark.usefixtures("world")
 def test_the_journal_of_another_cluster_than_the_chosen_one_does_not_answer(
-    folder: Path, tmp_path: Path, world: EmbeddedApi, monkeypatch: pytest.MonkeyPatch, reviewed: ReviewedSentences
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviewed: ReviewedSentences
 ):
-    assert world
     monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "other", "https://127.0.0.1:7443")))
     asked = plimsoll("why", "pod/default/web-0", cwd=folder)
     assert (asked.returncode, asked.stdout) == (3, "")
