@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from plimsoll.kafka.reporting.cluster_reporter import list_events
 from tests.kafka.controllers.operator_bench import API, BOTH_MODES, OperatorBench
-from tests.objects.crds.kafka_definitions import NAMESPACE
+from tests.objects.crds.kafka_definitions import NAMESPACE, list_our_definitions, list_strimzi_definitions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -228,8 +231,9 @@ def test_k19_a_failed_proposal_waits_for_the_user():
         assert bench.run_to_the_end()[-1] == "Ready"
 
 
-def test_k20_deleting_the_rebalance_cancels_the_scale_up():
-    with OperatorBench() as bench:
+@pytest.mark.parametrize("definitions", [list_our_definitions, list_strimzi_definitions])
+def test_k20_deleting_the_rebalance_cancels_the_scale_up(definitions: Callable[[], list[dict[str, Any]]]):
+    with OperatorBench(definitions=definitions()) as bench:
         bench.make_cluster()
         scale_up(bench)
         bench.spoil_proposals()

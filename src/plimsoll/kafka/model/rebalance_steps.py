@@ -71,6 +71,8 @@ class KafkaSummary(Value):
     """The operator's selector matches it."""
     is_ready: bool = True
     has_cruise_control: bool = True
+    running: str = ""
+    """The name of the automatic rebalance that its status counts on; empty: there is none."""
 
 
 class CallKind(StrEnum):

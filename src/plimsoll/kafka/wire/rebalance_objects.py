@@ -13,10 +13,12 @@ from plimsoll.kafka.wire.names import (
     PAUSE_ANNOTATION,
     REBALANCE_ANNOTATION,
     TEMPLATE_ANNOTATION,
+    build_auto_rebalance_name,
     is_annotated,
 )
 from plimsoll.kafka.wire.rebalance_specs import read_rebalance_spec
 from plimsoll.kafka.wire.rebalance_status import read_state
+from plimsoll.kafka.wire.status_views import read_status_views
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,10 +62,12 @@ def observe_rebalance(rebalance: KafkaRebalance, kafka: Kafka | None) -> Observe
 
 def summarize_kafka(kafka: Kafka, *, selector: LabelSelector | None = None) -> KafkaSummary:
     """What a step must know about the Kafka. `selector` None: every Kafka is the operator's."""
+    running = None if kafka.metadata.deletion_timestamp is not None else read_status_views(kafka.status).running
     return KafkaSummary(
         is_selected=selector is None or selector.matches(kafka.metadata.labels),
         is_ready=any(condition.type == "Ready" and condition.status == "True" for condition in kafka.status.conditions),
         has_cruise_control=kafka.spec.cruise_control is not None,
+        running="" if running is None else build_auto_rebalance_name(kafka.metadata.name, running),
     )
 
 

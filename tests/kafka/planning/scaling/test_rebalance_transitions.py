@@ -724,6 +724,14 @@ def test_deletion_without_an_execution_goes_on():
         assert (calls, outcome.is_released, outcome.row) == ([], True, Row.DELETED)
 
 
+def test_deletion_is_left_to_the_kafka_whose_status_counts_on_the_rebalance():
+    observed = observe(State.NOT_READY, is_deleting=True)
+    for running, is_released in ((observed.name, False), ("c-auto-rebalancing-remove-brokers", True), ("", True)):
+        calls, outcome = run(observed, kafka=KafkaSummary(running=running))
+        assert (calls, outcome.is_released) == ([], is_released)
+        assert (outcome.state, outcome.retry_after_s) == (State.NOT_READY, None if is_released else POLL_S)
+
+
 @pytest.mark.parametrize("status", [Status.ACTIVE, Status.IN_EXECUTION])
 def test_deletion_stops_the_execution_and_waits(status: Status):
     observed = replace(RUNNING, is_deleting=True)

@@ -301,7 +301,7 @@ class _Interpreter:
     def _interpret_not_found(self, previous_task_id: str) -> RebalanceCall | RebalanceOutcome:
         match self._call.purpose:
             case CallPurpose.DELETE:
-                return release(self._observed)
+                return release(self._observed, self._kafka)
             case CallPurpose.APPROVE:
                 return self._begin_execution(previous_task_id)
             case CallPurpose.POLL:
@@ -379,7 +379,7 @@ class _Interpreter:
         if executor is None:
             return self._hold(_explain(answer))
         if executor.is_idle or executor.triggered_task_id not in {"", self._call.task_id}:
-            return release(self._observed)
+            return release(self._observed, self._kafka)
         return self._follow(CallKind.STOP, task_id=self._call.task_id)
 
     # ---- parts

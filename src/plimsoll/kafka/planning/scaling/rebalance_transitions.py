@@ -13,6 +13,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.rebalance_steps import (
     CallKind,
@@ -358,21 +360,27 @@ def _decide_not_ready(
 def _decide_deletion(observed: ObservedRebalance, kafka: KafkaSummary | None) -> RebalanceStep:
     """An object that is being deleted is released when nothing of it is executed any more."""
     if kafka is None or not kafka.has_cruise_control or not observed.cluster:
-        return release(observed)
+        return release(observed, kafka)
     if _may_have_requested(observed) and observed.spec is not None:
         return RebalanceCall(kind=CallKind.FIND_EXECUTION, purpose=CallPurpose.DELETE, row=Row.DELETED)
     if observed.session_id and observed.state in _MAY_EXECUTE:
         return RebalanceCall(
             kind=CallKind.USER_TASK, purpose=CallPurpose.DELETE, row=Row.DELETED, task_id=observed.session_id
         )
-    return release(observed)
+    return release(observed, kafka)
 
 
 # ---- parts
 
 
-def release(observed: ObservedRebalance) -> RebalanceOutcome:
-    """Nothing of it is executed: it may go."""
+def release(observed: ObservedRebalance, kafka: KafkaSummary | None) -> RebalanceOutcome:
+    """Nothing of it is executed: it may go.
+
+    If the status of the Kafka counts on it, the reconcile of the Kafka lets it go, after it has stored that the
+    operation is over. An object that is missing before looks as if it had never been created.
+    """
+    if kafka is not None and kafka.running == observed.name:
+        return replace(keep_state(observed, kafka, Row.DELETED), keeps_begun=True, retry_after_s=POLL_S)
     return RebalanceOutcome(
         row=Row.DELETED,
         state=observed.state,
