@@ -9,16 +9,19 @@ import pytest
 
 from plimsoll.app.kafka.embedded_kafka import EmbeddedKafka, EmbeddedKafkaDependencies
 from plimsoll.app.kafka.simulated_connector import SimulatedBrokers
+from plimsoll.cli.kafka.objects import list_clusters, read_clusters
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kafka.engine.engine import run_inline
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.app.kafka.kafka_world import KafkaWorld
+from tests.kafka.controllers.operator_bench import API, MB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping, Sequence
 
     from plimsoll.local.components import Components
     from plimsoll.runtime.supervisor import Service
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 TOKEN = "knock-knock"
 
@@ -40,8 +43,8 @@ class UpKafkaCluster(KafkaWorld):
         self.embedded = EmbeddedKafka(components, tools)
         return [*services, *self.embedded.list_services()]
 
-    def call(self, path: str, *, token: str = TOKEN) -> tuple[int, Any]:
-        """Status and body of an answer to GET."""
+    def call(self, path: str, *, token: str = TOKEN, method: str = "GET") -> tuple[int, Any]:
+        """Status and body of an answer."""
         sent: list[MutableMapping[str, Any]] = []
 
         async def receive() -> dict[str, Any]:
@@ -51,7 +54,7 @@ class UpKafkaCluster(KafkaWorld):
             sent.append(message)
 
         headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {token}".encode())]
-        scope = {"type": "http", "method": "GET", "path": path, "query_string": b"json=true", "headers": headers}
+        scope = {"type": "http", "method": method, "path": path, "query_string": b"json=true", "headers": headers}
         self.run.run_until(self.embedded.build_cruise_control_app(token=TOKEN)(scope, receive, send))
         return sent[0]["status"], json.loads(sent[1]["body"])
 
@@ -75,6 +78,35 @@ def test_a_pool_that_grows_and_shrinks_is_rebalanced(world: UpKafkaCluster):
     world.scale(3)
     world.advance_until(lambda: len(world.pods) == 3, within_s=300)
     assert world.count_replicas(3) == 0
+
+
+def test_the_execution_of_a_deleted_rebalance_is_shown_and_can_be_stopped(
+    world: UpKafkaCluster, reviewed: ReviewedSentences
+):
+    world.brokers.create_topic("orders", [[0, 1] for _ in range(30)], size_bytes=500 * MB)
+    metadata = {
+        "name": "manual",
+        "labels": {"strimzi.io/cluster": "c"},
+        "annotations": {"strimzi.io/rebalance-auto-approval": "true"},
+    }
+    head = {"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaRebalance"}
+    world.made(f"{API}/kafkarebalances", {**head, "metadata": metadata, "spec": {"skipHardGoalCheck": True}})
+    world.advance_until(lambda: world.rebalance_state("manual") == "Rebalancing", within_s=300)
+    client = world.connect("kubectl")
+    (shown,) = world.run.run_until(read_clusters(client, ""))
+    assert shown.execution == "", "its KafkaRebalance shows it"
+
+    world.delete(f"{API}/kafkarebalances/manual")
+    world.advance_until(lambda: not world.rebalances, within_s=60)
+    (unseen,) = world.run.run_until(read_clusters(client, ""))
+    assert unseen.execution
+    reviewed(str(list_clusters([unseen])[-1]).replace(unseen.execution, "ID"))
+
+    status, _ = world.call("/kafkacruisecontrol/stop_proposal_execution", method="POST")
+    assert status == 200
+    world.run.advance_by(60)
+    (stopped,) = world.run.run_until(read_clusters(client, ""))
+    assert stopped.execution == ""
 
 
 @pytest.mark.parametrize("path", ["/kafka/c/kafkacruisecontrol/state", "/kafkacruisecontrol/state"])

@@ -51,7 +51,8 @@ async def read_clusters(client: Client, namespace: str) -> tuple[ClusterOverview
         raise InvalidInput(
             "the server has no definition of Kafka (deploy/crds); for brokers without Kubernetes say --bootstrap"
         ) from None
-    return describe_clusters(kafkas.items, rebalances.items, await _read_stored(client, kafkas.items))
+    stored, executions = await _read_stored(client, kafkas.items), await _read_executions(client, kafkas.items)
+    return describe_clusters(kafkas.items, rebalances.items, stored, executions)
 
 
 async def _read_stored(client: Client, kafkas: Iterable[Kafka]) -> dict[tuple[str, str], AutoRebalance]:
@@ -72,6 +73,24 @@ async def _read_stored(client: Client, kafkas: Iterable[Kafka]) -> dict[tuple[st
         except (ApiError, msgspec.DecodeError):
             continue
     return found
+
+
+async def _read_executions(client: Client, kafkas: Iterable[Kafka]) -> dict[tuple[str, str], str]:
+    """The executions that engines of Plimsoll have recorded. A record that cannot be read is left out."""
+    from plimsoll.core.errors import PlimsollError
+    from plimsoll.kafka.engine.config_map_store import ConfigMapExecutionStore
+    from plimsoll.kube.diagnosis.parallel_requests import request_all
+    from plimsoll.runtime.clocks import RealClock
+
+    asked = [kafka for kafka in kafkas if kafka.spec.cruise_control is not None]
+    states = await request_all(
+        asked, lambda kafka: ConfigMapExecutionStore(client, kafka, clock=RealClock()).read_state()
+    )
+    return {
+        (kafka.metadata.namespace, kafka.metadata.name): state.execution_id
+        for kafka, state in zip(asked, states, strict=True)
+        if state is not None and not isinstance(state, PlimsollError)
+    }
 
 
 def list_clusters(clusters: Iterable[ClusterOverview]) -> list[str | Table]:
@@ -99,7 +118,13 @@ def list_clusters(clusters: Iterable[ClusterOverview]) -> list[str | Table]:
         for cluster in clusters
         if cluster.problem
     ]
-    return [Table(heading, rows), *problems]
+    moving = [
+        f"{cluster.namespace}/{cluster.name}: replicas move, and no KafkaRebalance shows it (execution "
+        f"{cluster.execution}); docs/kafka-operator.md says how to stop it"
+        for cluster in clusters
+        if cluster.execution
+    ]
+    return [Table(heading, rows), *problems, *moving]
 
 
 def _join(brokers: tuple[int, ...]) -> str:

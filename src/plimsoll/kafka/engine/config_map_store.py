@@ -69,18 +69,32 @@ class ConfigMapExecutionStore:
         self._ours: set[str] = set()
         """Names of ConfigMaps that were seen to be ours, or not to exist."""
 
+    @property
+    def _where(self) -> str:
+        return f"ConfigMap {self._namespace}/{self._name}"
+
     async def read(self) -> ExecutionRecord | None:
-        where = f"ConfigMap {self._namespace}/{self._name}"
+        state = await self.read_state()
+        if state is None:
+            return None
         try:
-            held = await self._get(self._name)
-            if held is None:
-                return None
-            state = decode_state(_decompress(held.binary_data.get(_STATE, b""), where), source=where)
-            self._existing = self._plan_parts = _read_parts(held, where)
             plan = await self._read_plan() if state.execution_id else None
         except ApiCallFailed as error:
+            raise RecordUnusable(f"{self._where} cannot be read: {error}") from error
+        return build_record(state, plan, source=self._where)
+
+    async def read_state(self) -> RecordedState | None:
+        """The state without the plan; None: there is no record."""
+        where = self._where
+        try:
+            held = await self._get(self._name)
+        except ApiCallFailed as error:
             raise RecordUnusable(f"{where} cannot be read: {error}") from error
-        return build_record(state, plan, source=where)
+        if held is None:
+            return None
+        state = decode_state(_decompress(held.binary_data.get(_STATE, b""), where), source=where)
+        self._existing = self._plan_parts = _read_parts(held, where)
+        return state
 
     async def _read_plan(self) -> RecordedPlan | None:
         pieces = []

@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import datetime  # noqa: TC003 -- msgspec resolves it at run time
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from plimsoll.core.values import Value
+from plimsoll.kafka.model.rebalances import RebalanceState
 from plimsoll.kafka.wire.names import CLUSTER_LABEL, TEMPLATE_ANNOTATION, is_annotated
 from plimsoll.kafka.wire.rebalance_status import read_state
 from plimsoll.kafka.wire.status_views import read_status_views
@@ -36,6 +39,8 @@ class ClusterOverview(Value, rename="camel"):
     remove_brokers: tuple[int, ...]
     since: datetime | None
     rebalances: tuple[RebalanceOverview, ...]
+    execution: str = ""
+    """The id of an execution that moves replicas while no KafkaRebalance shows it."""
     problem: str = ""
     """Why it is not ready, what it warns of, or that it is paused."""
 
@@ -44,9 +49,13 @@ def describe_clusters(
     kafkas: Iterable[Kafka],
     rebalances: Iterable[KafkaRebalance],
     stored: Mapping[tuple[str, str], AutoRebalance] | None = None,
+    executions: Mapping[tuple[str, str], str] | None = None,
 ) -> tuple[ClusterOverview, ...]:
-    """All clusters by namespace and name, with their rebalances. `stored`: what a companion stored of some of them."""
-    of_companion = stored or {}
+    """All clusters by namespace and name, with their rebalances. `stored`: what a companion stored of some of them.
+
+    `executions`: the ids of those that engines of Plimsoll have recorded.
+    """
+    of_companion, recorded = stored or {}, executions or {}
     by_cluster: dict[tuple[str, str], list[RebalanceOverview]] = {}
     for rebalance in rebalances:
         metadata = rebalance.metadata
@@ -56,7 +65,9 @@ def describe_clusters(
     for kafka in kafkas:
         key = kafka.metadata.namespace, kafka.metadata.name
         state = of_companion.get(key) or read_status_views(kafka.status)
-        found.append(_describe_cluster(kafka, state, by_cluster.get(key, [])))
+        described = _describe_cluster(kafka, state, by_cluster.get(key, []))
+        is_shown = any(rebalance.state == RebalanceState.REBALANCING.value for rebalance in described.rebalances)
+        found.append(described if is_shown else replace(described, execution=recorded.get(key, "")))
     return tuple(sorted(found, key=lambda cluster: (cluster.namespace, cluster.name)))
 
 
