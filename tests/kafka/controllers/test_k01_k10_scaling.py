@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from tests.kafka.controllers.operator_bench import API, OperatorBench
 from tests.kafka.controllers.pod_set_cluster import SETS
+from tests.objects.crds.kafka_definitions import list_our_definitions, list_strimzi_definitions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -134,6 +140,20 @@ def test_k07_an_empty_broker_goes_at_once():
         assert bench.pool_ids() == [0, 1, 2]
         assert bench.rebalances == {}
         assert bench.view == {}
+
+
+@pytest.mark.parametrize("engine", ["plimsoll"], indirect=True)
+@pytest.mark.parametrize("definitions", [list_our_definitions, list_strimzi_definitions])
+def test_k07_a_broker_that_has_left_is_unregistered(definitions: Callable[[], list[dict[str, Any]]]):
+    with OperatorBench(definitions=definitions()) as bench:
+        bench.make_cluster(brokers=4, topic=False)
+        bench.scale(3)
+        bench.step(2)
+        assert bench.live == ["c-p-0", "c-p-1", "c-p-2"]
+        assert bench.brokers.catch_up().brokers[3].is_registered, "its last heartbeat is too recent"
+        bench.run.advance_by(60)
+        bench.step()
+        assert not bench.brokers.catch_up().brokers[3].is_registered
 
 
 def test_k08_without_the_feature_a_broker_with_replicas_stays():

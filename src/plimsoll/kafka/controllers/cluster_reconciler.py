@@ -492,7 +492,10 @@ class _Reconcile:
         current = {node_id for ids in decision.assignment.pools for node_id in ids.list_kept(decision.blocked)}
         seen = decision.snapshot.registered if decision.snapshot is not None else frozenset[int]()
         unseen = self._list_unlisted(decision) - (seen - decision.left_cordoned)
-        registered = {*self._kafka.status.registered_node_ids, *current, *decision.assignment.removed_brokers} - unseen
+        listed = self._kafka.status.registered_node_ids
+        if not listed and decision.snapshot is not None:
+            listed = tuple(decision.snapshot.fenced)  # Strimzi's definitions prune the list
+        registered = {*listed, *current, *decision.assignment.removed_brokers} - unseen
         pools = {node_id: ids.pool for ids in decision.assignment.pools for node_id in ids.current}
         for broker in sorted(registered - current):
             reason = await self._unregister_broker(decision, broker, pools.get(broker))
