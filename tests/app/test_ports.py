@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import socket
 import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,7 +26,12 @@ from plimsoll.app.ports import (
     write_port_base,
 )
 from plimsoll.app.up import PortBusy, check_ports
+from plimsoll.local.apiserver.storage.drivers.store_file import lock_directory
+from tests.cli.runner import plimsoll
 from tests.e2e.ports import lasting_port
+
+if TYPE_CHECKING:
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -64,6 +71,24 @@ def test_make_checks_ports_without_anything_installed(base: int, tmp_path: Path)
     assert ended.returncode == 1
     assert ended.stderr.startswith(f"error: port {base} (the Kubernetes API) is in use")
     assert subprocess.run(isolated, cwd=REPOSITORY / "src", check=False, timeout=60).returncode == 0
+
+
+def test_a_cluster_that_runs_already_is_named_before_its_ports(base: int, tmp_path: Path, reviewed: ReviewedSentences):
+    data = tmp_path / "data"
+    lock = lock_directory(data)
+    words = [f"--port-base={base}", "--data", str(data), "--nodes", "5"]
+    checked = [sys.executable, "-S", "-m", "plimsoll.app.ports", *words]
+    with socket.create_server((HOST, base)):
+        ended = subprocess.run(checked, cwd=REPOSITORY / "src", capture_output=True, text=True, check=False, timeout=60)
+        started = plimsoll("up", *words)
+    lock.release()
+    assert (ended.returncode, started.returncode) == (1, 2)
+    message, command = ended.stderr.strip().split("  plimsoll up ")
+    assert shlex.split(command)[:4] == ["--nodes", "5", "--data", f"{data}-2"]
+    said = message[: message.index("  make up")]
+    assert started.stderr.startswith(said)
+    reviewed(said.replace(str(os.getpid()), "PID"))
+    assert subprocess.run(checked, cwd=REPOSITORY / "src", check=False, timeout=60).returncode == 0
 
 
 def test_make_up_checks_before_it_installs():

@@ -1,4 +1,4 @@
-"""The ports of `plimsoll up`: all relative to one base, checked before anything is installed or started.
+"""The ports of `plimsoll up`, all relative to one base, and its data: checked before anything is installed or started.
 
 `make up` runs this module with the words of UP before it installs anything, so it imports the standard library only.
 The base that was chosen last is kept in the data directory.
@@ -6,6 +6,7 @@ The base that was chosen last is kept in the data directory.
 
 from __future__ import annotations
 
+import fcntl
 import shlex
 import socket
 import sys
@@ -31,6 +32,9 @@ OFFSETS: Final = {
 """The distance of each port from the base."""
 DEFAULT_DATA: Final = Path(".plimsoll")
 _BASE_FILE: Final = "port-base"
+_LOCK_FILE: Final = "objects.lock"
+"""The lock that the store of the API server holds."""
+_MOST_DIGITS: Final = 32
 _BASE_OPTION: Final = "--port-base"
 _DATA_OPTION: Final = "--data"
 _STEP: Final = 1_000
@@ -66,7 +70,7 @@ def describe_busy_ports(busy: dict[int, str], words: list[str], free_base: int) 
     """All busy ports, and the commands that use others. `words` are the other options that the user gave."""
     named = ", ".join(f"{port} ({purpose})" for port, purpose in busy.items())
     subject, verb = ("port", "is") if len(busy) == 1 else ("ports", "are")
-    options = shlex.join([*_without_base(words), _BASE_OPTION, str(free_base)])
+    options = shlex.join([*_without_option(words, _BASE_OPTION), _BASE_OPTION, str(free_base)])
     return (
         f"{subject} {named} {verb} in use, perhaps by another plimsoll up; stop it, or use other ports:\n"
         f'  make up UP="{options}"\n'
@@ -74,15 +78,45 @@ def describe_busy_ports(busy: dict[int, str], words: list[str], free_base: int) 
     )
 
 
-def _without_base(words: list[str]) -> list[str]:
+def _without_option(words: list[str], *options: str) -> list[str]:
+    """The words without options and their values."""
     kept: list[str] = []
     rest = iter(words)
     for word in rest:
-        if word == _BASE_OPTION:
+        if word in options:
             next(rest, None)
-        elif not word.startswith(f"{_BASE_OPTION}="):
+        elif word.partition("=")[0] not in options:
             kept.append(word)
     return kept
+
+
+def describe_running(data: Path, words: list[str], port_base: int) -> str:
+    """That the cluster in a data directory runs already, and what to do; empty: it does not, as far as can be seen."""
+    process = _find_lock_holder(data / _LOCK_FILE)
+    if process is None:
+        return ""
+    other = [*_without_option(words, _BASE_OPTION, _DATA_OPTION), _DATA_OPTION, f"{data}-2"]
+    free_base = find_free_base(port_base) if port_base else 0
+    options = shlex.join([*other, _BASE_OPTION, str(free_base)])
+    return (
+        f"{data}: the data directory is in use by process {process}: its cluster runs already.\n"
+        f"Use it (export KUBECONFIG={shlex.quote(str(data / 'kubeconfig'))}), stop it, or run another one beside it:\n"
+        f'  make up UP="{options}"\n'
+        f"  plimsoll up {options}"
+    )
+
+
+def _find_lock_holder(file: Path) -> str | None:
+    """The process that holds a lock; None: none does, or the file cannot be read."""
+    try:
+        with file.open("rb") as opened:
+            try:
+                fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return opened.read(_MOST_DIGITS).decode(errors="replace").strip() or "of an unknown number"
+    except OSError:
+        return None
+    return None
 
 
 def read_port_base(data: Path) -> int:
@@ -112,7 +146,7 @@ def _read_option(words: list[str], option: str) -> str:
 
 
 def _check(words: list[str]) -> str:
-    """What is wrong; empty: every port is free, or the command itself will say what is wrong with the words."""
+    """What is wrong; empty: data and ports are free, or the command itself will say what is wrong with the words."""
     written = _read_option(words, _BASE_OPTION)
     if written and not written.isdecimal():
         return ""
@@ -120,6 +154,8 @@ def _check(words: list[str]) -> str:
     base = int(written) if written else read_port_base(data)
     if base > HIGHEST_PORT_BASE or "--help" in words:
         return ""
+    if running := describe_running(data, words, base):
+        return f"error: {running}"
     busy = find_busy_ports(base)
     return f"error: {describe_busy_ports(busy, words, find_free_base(base))}" if busy else ""
 

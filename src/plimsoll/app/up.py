@@ -24,6 +24,7 @@ from plimsoll.app.ports import (
     PD,
     PLANNER,
     describe_busy_ports,
+    describe_running,
     find_busy_ports,
     find_free_base,
     write_port_base,
@@ -87,6 +88,12 @@ class PortBusy(PlimsollError):
     exit_code: ClassVar[int] = 2
 
 
+class DataInUse(PlimsollError):
+    """The cluster of the data directory runs already."""
+
+    exit_code: ClassVar[int] = 2
+
+
 class UpSettings(NamedTuple):
     """What the user chose. `port_base` 0: any free ports."""
 
@@ -121,6 +128,7 @@ class UpStatus(NamedTuple):
 
 async def run(settings: UpSettings, *, clock: Clock, entropy: Entropy, on_up: Callable[[UpStatus], None]) -> None:
     """Runs everything until cancelled. What keeps it from running is raised before anything is changed."""
+    check_data(settings.data, settings.port_base, settings.words)
     check_ports(settings.port_base, settings.words)
     health = UpHealth(clock)
 
@@ -145,6 +153,12 @@ async def run(settings: UpSettings, *, clock: Clock, entropy: Entropy, on_up: Ca
             beside=build_services,
             on_supervised=health.watch,
         )
+
+
+def check_data(data: Path, port_base: int, words: Sequence[str] = ()) -> None:
+    """Raises `DataInUse` if another process uses the data directory. Its ports are busy, too: others would not help."""
+    if running := describe_running(data, list(words), port_base):
+        raise DataInUse(running)
 
 
 def check_ports(port_base: int, words: Sequence[str] = ()) -> None:
