@@ -45,8 +45,9 @@ ARGUMENTS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "explain_error": [(("X", "it says why"), {}), (("X", "it says why"), {"attempts": 3})],
     "explain_vanished": [((3,), {})],
     "explain_changed_factor": [((3, 2), {})],
-    "explain_deleted": [(("orders",), {})],
-    "explain_missing": [((TopicPartition("orders", 7),), {})],
+    "explain_deleted": [((KEYS[0],), {"is_topic": True}), ((KEYS[0],), {"is_topic": False})],
+    "explain_others": [((KEYS,), {})],
+    "explain_outdated": [((KEYS,), {})],
     "explain_not_emptied": [
         (({3: [TopicPartition("orders", 7)]},), {}),
         (({3: [TopicPartition("orders", 7)], 4: [TopicPartition("orders", 7), TopicPartition("orders", 8)]},), {}),

@@ -17,7 +17,7 @@ import typer
 from plimsoll.app.kafka.simulated_admin import SimulatedAdmin
 from plimsoll.cli.kafka import cruise_control, options, rebalancing
 from plimsoll.cli.kafka.cluster_lock import lock_cluster
-from plimsoll.kafka.executor import execution
+from plimsoll.kafka.executor import execution, executor
 from plimsoll.kafka.executor.context import ExecutionContext
 from plimsoll.kafka.executor.execution import Execution
 from plimsoll.local.kafka.answers import NoAnswer
@@ -161,6 +161,29 @@ def test_a_declined_run_is_held_back_in_the_journal(
     assert "the user declined; nothing was moved" in ended.stderr
     assert "receive replicas: held back" in explain(tmp_path)
     assert not kafka.sent_targets
+
+
+@pytest.mark.parametrize("is_under_way", [False, True])
+def test_a_plan_whose_replicas_another_client_moved_is_not_executed(
+    kafka: SimulatedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_under_way: bool
+):
+    """A `rebalance` on another machine begins while the user looks at the plan."""
+    kafka.add_broker(4, rack="r0", bytes_per_s=1.0 if is_under_way else 1e12, log_dirs={"/one": 1 << 40})
+    foreign = {("a", number): (4, 1, 2) for number in range(6)}
+
+    def confirm(*_arguments: Any, **_options: Any) -> bool:
+        kafka.alter_reassignments(foreign)
+        return True
+
+    monkeypatch.setattr(rebalancing, "_is_terminal", lambda: True)
+    monkeypatch.setattr(typer, "confirm", confirm)
+    monkeypatch.setattr(executor, "METADATA_LAG_S", 0.03)
+    ended = add(tmp_path)
+    assert ended.returncode == 1
+    assert "another client moves replicas of the plan, or has moved them since it was made: a-0" in ended.stderr
+    assert "receive replicas: held back" in explain(tmp_path)
+    assert {key: targets[0] for key, targets in kafka.sent_targets.items()} == foreign
+    assert all(len(targets) == 1 for targets in kafka.sent_targets.values())
 
 
 @pytest.mark.usefixtures("kafka")

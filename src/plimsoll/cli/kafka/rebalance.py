@@ -99,6 +99,7 @@ def rebalance(
         replication_throttle=throttle or None,
         replica_movement_strategies=check_strategies(split_list(strategies, path="--strategies"), path="--strategies"),
         require_in_sync=require_in_sync,
+        require_planned_replicas=True,
         max_bytes_per_hour=max_bytes_per_hour,
         max_bytes_unconfirmed=max_bytes or None,
         is_confirmed=yes,

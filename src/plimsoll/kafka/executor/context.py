@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from plimsoll.core.plans import Reason
     from plimsoll.kafka.brokers.ports import KafkaAdmin
     from plimsoll.kafka.executor.record import ExecutionStore, RecordedPlan
+    from plimsoll.kafka.model.description import TopicPartition
     from plimsoll.operator.pause import ActionGuard
 
     ReadGuard = Callable[[], Awaitable[ActionGuard]]
@@ -53,6 +54,8 @@ class ExecutionContext:
         self.cancel_foreign = False
         self.recorded_active = frozenset(state.active)
         self.observer = ClusterObserver(admin, clock)
+        self.foreign: set[TopicPartition] = set()
+        """Partitions that other clients were seen to reassign."""
         self.throttles = Throttles(admin, self.save)
         self.throttles.replicas = set(state.throttled_replicas)
         self.throttles.rates = set(state.rates)

@@ -146,7 +146,9 @@ class Execution:
     def _conclude(self) -> ExecutionOutcome:
         dead = sum(task.state is TaskState.DEAD for task in self.context.tasks)
         left = self.context.throttles.list_left_brokers(self.context.observer.view.alive)
-        because = (reasons.explain_left_rates(left),) if left else ()
+        because: tuple[Reason, ...] = (reasons.explain_left_rates(left),) if left else ()
+        if self.context.foreign:
+            because += (reasons.explain_others(self.context.foreign),)
         if self.context.is_stopping:
             aborted = sum(task.state is TaskState.ABORTED for task in self.context.tasks)
             message = f"stopped: {format_count(aborted, 'movement was', 'movements were')} not completed"
@@ -159,7 +161,8 @@ class Execution:
         if self._left_on_emptied:
             reason = reasons.explain_not_emptied(self._left_on_emptied)
             return self._build_outcome(ExecutionEnd.FAILED, replace(reason, because=because))
-        return self._build_outcome(ExecutionEnd.COMPLETED, because[0] if because else None)
+        first = replace(because[0], because=because[1:]) if because else None
+        return self._build_outcome(ExecutionEnd.COMPLETED, first)
 
     def _build_outcome(self, end: ExecutionEnd, reason: Reason | None) -> ExecutionOutcome:
         tasks = self.context.tasks

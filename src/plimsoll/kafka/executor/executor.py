@@ -18,10 +18,12 @@ from plimsoll.kafka.executor import reasons
 from plimsoll.kafka.executor.context import ExecutionContext, select_recent
 from plimsoll.kafka.executor.errors import ExecutionRefused, RecordUnusable
 from plimsoll.kafka.executor.execution import Execution
+from plimsoll.kafka.executor.observing import METADATA_LAG_S
 from plimsoll.kafka.executor.options import check_options
 from plimsoll.kafka.executor.phases.replica_moves import list_under_replicated
 from plimsoll.kafka.executor.record import RecordedPlan, RecordedState
 from plimsoll.kafka.executor.throttles import NO_THROTTLES
+from plimsoll.kafka.model.description import TopicPartition
 from plimsoll.kafka.model.executions import NO_REQUEST, ExecutionProgress, ExecutorState
 from plimsoll.operator.pause import ActionGuard
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from plimsoll.journal.ports import Journal
     from plimsoll.kafka.brokers.ports import KafkaAdmin
     from plimsoll.kafka.executor.context import ReadGuard
+    from plimsoll.kafka.executor.observing import ClusterView
     from plimsoll.kafka.executor.record import ExecutionRecord, ExecutionStore
     from plimsoll.kafka.model.executions import ExecutionOptions, ExecutionOutcome, ExecutionRequest
     from plimsoll.kafka.model.proposals import Proposal
@@ -126,6 +129,8 @@ class Executor:
                 removed_brokers=left.removed_brokers,
             )
             context = self._build_context(plan, state)
+            if options.require_planned_replicas:
+                await _check_planned_replicas(context)
             if options.require_in_sync:
                 await _check_in_sync(context)
             await self._store.write_plan(plan)
@@ -293,6 +298,30 @@ async def _check_in_sync(context: ExecutionContext) -> None:
     behind = list_under_replicated(context, view)
     if behind:
         raise ExecutionRefused(reasons.explain_not_in_sync(behind))
+
+
+async def _check_planned_replicas(context: ExecutionContext) -> None:
+    """Refuse a plan whose partitions are elsewhere now. The answer of a broker may be old, so it must last a while."""
+    topics = {proposal.topic for proposal in context.plan.proposals}
+    since = context.now_s
+    while True:
+        view = await context.observer.observe(topics)
+        moved = [task.key for task in context.tasks.inter_broker.tasks if _is_moved(task.proposal, view)]
+        if not moved:
+            return
+        if any(key in view.reassignments for key in moved) or context.now_s - since >= METADATA_LAG_S:
+            raise ExecutionRefused(reasons.explain_outdated(moved))
+        await context.wait()
+
+
+def _is_moved(proposal: Proposal, view: ClusterView) -> bool:
+    """Whether the replicas are, or will be, neither where the plan found them nor where it takes them."""
+    key = TopicPartition(proposal.topic, proposal.partition)
+    listed, partition = view.reassignments.get(key), view.partitions.get(key)
+    if listed is None and partition is None:
+        return False  # it was deleted
+    replicas = set(listed.target if listed is not None else partition.replicas if partition is not None else ())
+    return replicas not in (set(proposal.old_replicas), set(proposal.new_replicas))
 
 
 def _check_proposals(proposals: Sequence[Proposal]) -> None:

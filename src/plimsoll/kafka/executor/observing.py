@@ -41,8 +41,9 @@ class ClusterView:
     min_isr: dict[str, int] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     """Topics that no longer exist."""
-    numbers: dict[str, frozenset[int]] = field(default_factory=dict)
-    """The partitions of each topic, also those that could not be described."""
+    numbers: dict[str, tuple[frozenset[int], float]] = field(default_factory=dict)
+    """The partitions of each topic, also those that could not be described, and since when it has just these."""
+    read_at_s: float = 0.0
     fresh: set[str] = field(default_factory=set)
     """Topics that were read since the reassignments were: no verdict is based on older ones."""
 
@@ -56,11 +57,11 @@ class ClusterView:
         return tuple(broker for broker in partition.replicas if broker not in partition.isr and broker not in adding)
 
     def is_deleted(self, key: TopicPartition) -> bool:
-        return key.topic in self.deleted
-
-    def is_missing(self, key: TopicPartition) -> bool:
-        """Whether the topic exists without the partition: it was deleted and created again, or the answer is old."""
-        return key.partition not in self.numbers.get(key.topic, {key.partition})
+        """Whether the topic no longer exists, or was created again without this partition."""
+        if key.topic in self.deleted:
+            return True
+        numbers, since_s = self.numbers.get(key.topic, (frozenset({key.partition}), 0.0))
+        return key.partition not in numbers and self.read_at_s - since_s >= METADATA_LAG_S
 
 
 class ClusterObserver:
@@ -107,9 +108,10 @@ class ClusterObserver:
     def _forget_others(self, names: set[str]) -> None:
         self.view.partitions = {key: found for key, found in self.view.partitions.items() if key.topic in names}
         self.view.behind = {key for key in self.view.behind if key.topic in names}
-        self.view.numbers = {name: numbers for name, numbers in self.view.numbers.items() if name in names}
+        self.view.numbers = {name: known for name, known in self.view.numbers.items() if name in names}
 
     def _take(self, topics: Collection[TopicDescription]) -> None:
+        self.view.read_at_s = self._clock.monotonic_s()
         for topic in topics:
             self.view.fresh.add(topic.name)
             if topic.problem.startswith(UNKNOWN_TOPIC):
@@ -134,9 +136,12 @@ class ClusterObserver:
 
     def _take_numbers(self, topic: TopicDescription) -> None:
         """Forget partitions that the topic no longer has."""
+        view = self.view
         numbers = frozenset(partition.partition for partition in topic.partitions)
-        for number in self.view.numbers.get(topic.name, numbers) - numbers:
+        known, _ = view.numbers.get(topic.name, (frozenset(), 0.0))
+        for number in known - numbers:
             key = TopicPartition(topic.name, number)
-            self.view.partitions.pop(key, None)
-            self.view.behind.discard(key)
-        self.view.numbers[topic.name] = numbers
+            view.partitions.pop(key, None)
+            view.behind.discard(key)
+        if numbers != known:
+            view.numbers[topic.name] = numbers, view.read_at_s

@@ -34,6 +34,24 @@ def explain_foreign(keys: Collection[TopicPartition]) -> Reason:
     )
 
 
+def explain_others(keys: Collection[TopicPartition]) -> Reason:
+    return Reason(
+        code="OtherClient",
+        message=f"another client reassigned partitions meanwhile, and was left alone: {name_some(keys)}; "
+        "run one Plimsoll or Cruise Control per cluster",
+        facts={"partitions": len(keys)},
+    )
+
+
+def explain_outdated(keys: Collection[TopicPartition]) -> Reason:
+    return Reason(
+        code="PlanOutdated",
+        message=f"another client moves replicas of the plan, or has moved them since it was made: {name_some(keys)}; "
+        "plan again",
+        facts={"partitions": len(keys)},
+    )
+
+
 def explain_under_replicated(keys: Collection[TopicPartition], brokers: Collection[int]) -> Reason:
     return Reason(
         code="UnderReplicated",
@@ -161,13 +179,10 @@ def explain_changed_factor(before: int, now: int) -> Reason:
     )
 
 
-def explain_deleted(topic: str) -> Reason:
-    return Reason(code="TopicDeleted", message=f"topic {topic} was deleted")
-
-
-def explain_missing(key: TopicPartition) -> Reason:
-    message = f"topic {key.topic} was deleted and created again without partition {key.partition}"
-    return Reason(code="TopicDeleted", message=message)
+def explain_deleted(key: TopicPartition, *, is_topic: bool) -> Reason:
+    """A topic was deleted; not `is_topic`: another one of its name does not have the partition."""
+    again = "" if is_topic else f" and created again without partition {key.partition}"
+    return Reason(code="TopicDeleted", message=f"topic {key.topic} was deleted{again}")
 
 
 def explain_not_emptied(replicas: Mapping[int, Collection[TopicPartition]]) -> Reason:

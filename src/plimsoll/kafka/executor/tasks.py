@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.kafka.executor import reasons
 from plimsoll.kafka.model.description import TopicPartition
 from plimsoll.kafka.model.executions import ExecutionTask, MovementCounts, TaskState, TaskType
 
@@ -46,6 +47,10 @@ class MovementTask:
         self.state = state
         self.reason = reason
         self.moved_bytes = 0
+
+    def finish_deleted(self, *, is_topic: bool) -> None:
+        """End the movement of a partition that no longer exists."""
+        self.finish(TaskState.COMPLETED, reasons.explain_deleted(self.key, is_topic=is_topic))
 
     def describe(self) -> ExecutionTask:
         return ExecutionTask(id=self.id, type=self.type, state=self.state, proposal=self.proposal, reason=self.reason)

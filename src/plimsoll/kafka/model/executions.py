@@ -25,6 +25,8 @@ class ExecutionOptions(Value):
     progress_check_interval_s: float = 1.0
     require_in_sync: bool = False
     """Refuse to start while partitions are under-replicated for another reason than the removal itself."""
+    require_planned_replicas: bool = False
+    """Refuse to start if another client has moved replicas of the plan since it was made, or moves them now."""
     dead_broker_grace_s: float = 30.0
     """A movement ends as DEAD if its destination is down for this long: a restart does not cancel it."""
     max_bytes_per_hour: int | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.formatting import choose_form, format_bytes, format_count
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
-from plimsoll.kafka.model.executions import TaskType
+from plimsoll.kafka.model.executions import ExecutionEnd, TaskType
 from plimsoll.kafka.model.proposals import GoalStatus
 from plimsoll.kafka.model.requests import Mode
 
@@ -77,7 +77,8 @@ def build_outcomes(plan: Plan, outcome: ExecutionOutcome) -> tuple[Outcome, ...]
             reason = _explain_failure(failed[key], outcome)
             outcomes.append(Outcome(action=action, result=Result.FAILED, reason=reason))
         else:
-            outcomes.append(Outcome(action=action, result=Result.DONE))
+            note = outcome.reason if outcome.end is ExecutionEnd.COMPLETED else None
+            outcomes.append(Outcome(action=action, result=Result.DONE, reason=note))
     return tuple(outcomes)
 
 

@@ -20,7 +20,7 @@ from plimsoll.kafka.cruise_control.server.errors import (
 )
 from plimsoll.kafka.cruise_control.server.parameters import Parameters, parse_parameters
 from plimsoll.kafka.cruise_control.server.tasks import build_answer, build_error_answer, describe_reason, read_reason
-from plimsoll.kafka.executor.errors import RecordUnusable
+from plimsoll.kafka.executor.errors import ExecutionRefused, RecordUnusable
 from plimsoll.kafka.executor.journaling import record_execution, record_proposal
 from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, ExecutionRequest, ExecutorState
 from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
@@ -205,7 +205,7 @@ class Rebalances:
                 lambda recorded: executor.execute(task.id, result.proposals, options, request=recorded),
             )
             succeeded = outcome.end is ExecutionEnd.COMPLETED and not result.kept_on_leaving
-        except (Unreachable, RecordUnusable) as error:
+        except (Unreachable, RecordUnusable, ExecutionRefused) as error:
             # Nothing has begun, and a later request may succeed.
             log.warning("cruise_control.execution_not_begun", task=task.id, problem=str(error))
             answer = _build_not_begun(task, error)
@@ -307,7 +307,7 @@ def _read_request(url: str) -> tuple[Endpoint, Parameters]:
         return endpoint, Parameters({})
 
 
-def _build_not_begun(task: UserTask, error: Unreachable | RecordUnusable) -> Answer:
+def _build_not_begun(task: UserTask, error: Unreachable | RecordUnusable | ExecutionRefused) -> Answer:
     failure = build_failure(error)
     where = f"{task.endpoint.method} request '/{task.endpoint.path}'"
     return build_error_answer(f"Error processing {where} due to: '{failure.message}'.", failure)
@@ -343,7 +343,7 @@ def _identify(model: ClusterModel) -> tuple[object, ...]:
 
 
 def _build_options(parameters: Parameters, defaults: ExecutionOptions) -> ExecutionOptions:
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {"require_planned_replicas": True}
     for name in (
         "concurrent_partition_movements_per_broker",
         "max_partition_movements_in_cluster",

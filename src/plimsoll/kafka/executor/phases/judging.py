@@ -34,11 +34,11 @@ class MovementJudge:
     def __init__(self, context: ExecutionContext) -> None:
         self._context = context
         self._tasks = context.tasks.inter_broker
+        self._by_key = {task.key: task for task in self._tasks.tasks}
         self._offline_since: dict[TopicPartition, float] = {}
         self._leaderless_since: dict[TopicPartition, float] = {}
         self._changed_since: dict[TopicPartition, float] = {}
         self._unlisted_since: dict[TopicPartition, float] = {}
-        self._missing_since: dict[TopicPartition, float] = {}
 
     @property
     def leaderless(self) -> set[TopicPartition]:
@@ -46,18 +46,23 @@ class MovementJudge:
         return set(self._leaderless_since)
 
     def judge(self, view: ClusterView) -> None:
+        self._context.foreign |= {key for key, listed in view.reassignments.items() if self._is_foreign(key, listed)}
         for task in self._tasks.under_way:
             listed = view.reassignments.get(task.key)
             if listed is not None:
                 self._unlisted_since.pop(task.key, None)
             if view.is_deleted(task.key):
-                task.finish(TaskState.COMPLETED, reasons.explain_deleted(task.key.topic))
+                task.finish_deleted(is_topic=task.key.topic in view.deleted)
             elif listed is not None and not _is_ours(task, listed):
                 self._yield_to_foreign(task)
             elif listed is not None:
                 self._judge_listed(task, view)
             else:
                 self._judge_unlisted(task, view.partitions.get(task.key))
+
+    def _is_foreign(self, key: TopicPartition, listed: Reassignment) -> bool:
+        task = self._by_key.get(key)
+        return task is None or not _is_ours(task, listed)
 
     def _yield_to_foreign(self, task: MovementTask) -> None:
         """Another client has replaced the reassignment: it waits until that one has ended."""
@@ -147,9 +152,9 @@ class MovementJudge:
         if partition is None or len(partition.replicas) == len(task.proposal.old_replicas):
             self._changed_since.pop(task.key, None)
         if view.is_deleted(task.key):
-            task.finish(TaskState.COMPLETED, reasons.explain_deleted(task.key.topic))
+            task.finish_deleted(is_topic=task.key.topic in view.deleted)
         elif partition is None:
-            self._judge_missing(task, view)
+            return None
         elif set(partition.replicas) == set(task.proposal.new_replicas):
             task.finish(TaskState.COMPLETED)
         elif len(partition.replicas) != len(task.proposal.old_replicas):
@@ -165,13 +170,6 @@ class MovementJudge:
                 return reasons.explain_no_leader([task.key])
             task.finish(TaskState.DEAD, lost)
         return None
-
-    def _judge_missing(self, task: MovementTask, view: ClusterView) -> None:
-        """End the movement of a partition that the topic does not have, unless that may be an old answer."""
-        if not view.is_missing(task.key):
-            self._missing_since.pop(task.key, None)
-        elif self._context.now_s - self._missing_since.setdefault(task.key, self._context.now_s) >= METADATA_LAG_S:
-            task.finish(TaskState.COMPLETED, reasons.explain_missing(task.key))
 
 
 def _is_ours(task: MovementTask, listed: Reassignment) -> bool:

@@ -84,15 +84,13 @@ class LeaderMoves:
         """Whether it may be elected now. One that is done or has no hope ends here."""
         target = task.proposal.new_replicas
         partition = view.partitions.get(task.key)
-        if set(partition.replicas) == set(target) if partition is not None else not view.is_missing(task.key):
+        if partition is None or set(partition.replicas) == set(target):
             self._elsewhere_since.pop(task.key, None)
         if view.is_deleted(task.key):
-            task.finish(TaskState.COMPLETED, reasons.explain_deleted(task.key.topic))
+            task.finish_deleted(is_topic=task.key.topic in view.deleted)
         elif task.key in view.reassignments:
             self._wait(task, reasons.explain_foreign([task.key]), is_limited=False)
             self._context.hold(reasons.explain_foreign([task.key]))
-        elif view.is_missing(task.key):
-            self._wait_for_replicas(task, reasons.explain_missing(task.key), ends_as=TaskState.COMPLETED)
         elif partition is None:
             self._wait(task, reasons.explain_unavailable(f"{task.key} was not described"))
         elif partition.replicas == target and partition.leader == target[0]:
@@ -136,12 +134,12 @@ class LeaderMoves:
         elif now - self._tried_since.setdefault(task.key, now) >= ELECTION_S:
             task.finish(TaskState.DEAD, reason)
 
-    def _wait_for_replicas(self, task: MovementTask, reason: Reason, *, ends_as: TaskState = TaskState.DEAD) -> None:
+    def _wait_for_replicas(self, task: MovementTask, reason: Reason) -> None:
         """Another client moved the replicas, or the broker that was asked does not know of our movement yet."""
         now = self._context.now_s
         task.reason = reason
         if now - self._elsewhere_since.setdefault(task.key, now) >= METADATA_LAG_S:
-            task.finish(ends_as, reason)
+            task.finish(TaskState.DEAD, reason)
 
 
 def _explain_replicas(partition: PartitionDescription, target: tuple[int, ...]) -> Reason:

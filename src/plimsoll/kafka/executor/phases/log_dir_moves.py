@@ -52,7 +52,7 @@ class LogDirMoves:
         for task in wanted:
             broker = _move(task).broker
             if view.is_deleted(task.key):
-                task.finish(TaskState.COMPLETED, reasons.explain_deleted(task.key.topic))
+                task.finish_deleted(is_topic=task.key.topic in view.deleted)
             elif broker in places:
                 self._judge(task, places[broker].get(task.key))
             elif broker not in view.alive:

@@ -104,6 +104,7 @@ class ReplicaMoves:
         if self._context.cancel_foreign:
             targets |= {key: None for key in view.reassignments if key not in targets}
             self._context.cancel_foreign = False
+            self._context.foreign.clear()
         if not targets:
             return
         for key, error in (await self._context.admin.alter_reassignments(targets)).items():
