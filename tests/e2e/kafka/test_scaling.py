@@ -147,17 +147,17 @@ def try_kafka(tmp_path: Path, kafka_distribution: KafkaDistribution) -> Iterator
 def _wait_until_ended(directory: Path) -> None:
     """No node of the test may outlive the process that started it."""
     until_s = time.monotonic() + PATIENCE_S
-    while running := _list_processes(directory):
+    while running := list_processes(directory):
         assert time.monotonic() < until_s, running
         time.sleep(0.1)
 
 
 def _kill_node(directory: Path, pod: str) -> None:
-    (pid,) = (pid for pid, words in _list_processes(directory).items() if f"/{pod}/" in words)
+    (pid,) = (pid for pid, words in list_processes(directory).items() if f"/{pod}/" in words)
     os.kill(pid, signal.SIGKILL)
 
 
-def _list_processes(directory: Path) -> dict[int, str]:
+def list_processes(directory: Path) -> dict[int, str]:
     """Command lines of nodes by process id."""
     found = {}
     for path in Path("/proc").glob("[0-9]*/cmdline"):

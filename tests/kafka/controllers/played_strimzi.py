@@ -39,6 +39,7 @@ class PlayedStrimzi:
         namespace: str,
         hosts_replicas: Callable[[int], bool],
         build_pod: Callable[[int, Json], Json],
+        cluster_id: str = "x",
     ) -> None:
         self._api = api
         self._cluster = cluster
@@ -46,6 +47,7 @@ class PlayedStrimzi:
         self._name = f"{cluster}-{pool}"
         self._hosts_replicas = hosts_replicas
         self._build_pod = build_pod
+        self._cluster_id = cluster_id
         kafka = f"/apis/kafka.strimzi.io/v1/namespaces/{namespace}"
         self._kafka_path = f"{kafka}/kafkas/{cluster}"
         self._pool_path = f"{kafka}/kafkanodepools/{pool}"
@@ -94,7 +96,7 @@ class PlayedStrimzi:
             "nodeIds": ids,
             "replicas": len(ids),
             "roles": pool["spec"]["roles"],
-            "clusterId": "x",
+            "clusterId": self._cluster_id,
             "labelSelector": f"strimzi.io/cluster={self._cluster},strimzi.io/pool-name={self._pool}",
             "observedGeneration": pool["metadata"]["generation"],
         }
@@ -110,7 +112,7 @@ class PlayedStrimzi:
             "message": f"Reverting scale-down of KafkaNodePool {self._pool}",
         }
         return {
-            "clusterId": "x",
+            "clusterId": self._cluster_id,
             "kafkaNodePools": [{"name": self._pool}],
             "observedGeneration": kafka["metadata"]["generation"],
             "conditions": [ready, *([warning] if is_blocked else [])],

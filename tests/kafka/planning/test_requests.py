@@ -149,6 +149,18 @@ def test_too_few_racks_are_refused_with_numbers():
     )
 
 
+def test_partitions_with_more_replicas_than_others_of_their_topic_are_named():
+    brokers = [describe_broker(index, rack=f"r{index % 3}") for index in range(4)]
+    model = build_cluster(brokers, [describe_topic("a", [(0, 1, 2), (0, 1, 2, 3), (3, 2, 1, 0)])])
+    refusal = refuse(RebalanceRequest(mode=Mode.REMOVE_BROKERS, brokers=(3,)), model)
+    uneven = (
+        "2 of 3 partitions of topic a have 4 replicas, others 3; Kafka gives that many to partitions that are added "
+        "while partition 0 moves"
+    )
+    assert str(refusal.reason.because[0]) == uneven
+    assert write_cruise_control_error(refusal).endswith(f"Add at least 1 rack with brokers. {uneven}.")
+
+
 def test_a_replication_factor_above_the_brokers_left_is_refused():
     request = RebalanceRequest(
         mode=Mode.REMOVE_BROKERS, brokers=(2,), goals=("ReplicaDistributionGoal",), skip_hard_goal_check=True

@@ -12,7 +12,7 @@ from plimsoll.kafka.model.cluster import NONE
 from plimsoll.kafka.model.proposals import Refusal
 from plimsoll.kafka.planning.loads import Metric
 from plimsoll.kafka.planning.placement import RackRule
-from plimsoll.kafka.planning.scope import BrokerRole, explain_uncounted, list_partitions
+from plimsoll.kafka.planning.scope import BrokerRole, explain_uncounted, explain_uneven_factor, list_partitions
 from plimsoll.kafka.planning.search.metric_search import list_able_to_lead
 from plimsoll.kafka.planning.search.relocation import relocate
 
@@ -33,14 +33,18 @@ def check_brokers_left(placement: Placement, goal: str) -> Refusal | None:
     most = int(factors.max())
     if most <= left:
         return None
-    topic = model.topics[model.topic_of[partitions[int(factors.argmax())]]]
+    topic_index = int(model.topic_of[partitions[int(factors.argmax())]])
+    topic = model.topics[topic_index]
     return Refusal(
         goal=goal,
         reason=Reason(
             code="InsufficientBrokers",
             message=f"topic {topic} has replication factor {most}, brokers left {left}",
             facts={"topic": topic, "replicationFactor": most, "brokers": left},
-            because=explain_uncounted(model, scope.is_alive | (scope.role == BrokerRole.LEAVING)),
+            because=(
+                *explain_uneven_factor(model, topic_index, most),
+                *explain_uncounted(model, scope.is_alive | (scope.role == BrokerRole.LEAVING)),
+            ),
         ),
     )
 

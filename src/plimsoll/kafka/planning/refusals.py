@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.formatting import format_count
 from plimsoll.kafka.model.requests import Mode
+from plimsoll.kafka.planning.scope import UNEVEN_REPLICATION_FACTOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,9 @@ def write_cruise_control_error(refusal: Refusal) -> str:
     if refusal.goal:
         text = write(refusal.reason.facts) if write is not None else f"{refusal.reason}."
         advice = refusal.provision.recommendation.partition("] ")[2]
-        return f"{_FAILURE}: [{refusal.goal}] {' '.join(part for part in (text, advice) if part)}"
+        # Cruise Control does not name the topic, and nothing else would lead to it.
+        uneven = [f"{cause.message}." for cause in refusal.reason.because if cause.code == UNEVEN_REPLICATION_FACTOR]
+        return f"{_FAILURE}: [{refusal.goal}] {' '.join(part for part in (text, advice, *uneven) if part)}"
     text = write(refusal.reason.facts) if write is not None else _name_parameter(refusal)
     return f"{_ILLEGAL_ARGUMENT}: {text}"
 

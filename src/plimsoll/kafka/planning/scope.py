@@ -28,6 +28,7 @@ _BROKERS_NAMED: Final = 20
 NO_BROKER_ANSWERED: Final = "NoBrokerAnswered"
 """The code of the refusal to plan without any log directory."""
 BROKER_DOES_NOT_COUNT: Final = "BrokerDoesNotCount"
+UNEVEN_REPLICATION_FACTOR: Final = "UnevenReplicationFactor"
 """The code of a cause: a broker is down or did not answer."""
 _NEEDS_BROKERS: Final = frozenset({Mode.ADD_BROKERS, Mode.REMOVE_BROKERS, Mode.DEMOTE_BROKERS})
 _ONLY_WHAT_LEAVES: Final = frozenset({Mode.REMOVE_BROKERS, Mode.FIX_OFFLINE_REPLICAS})
@@ -262,6 +263,22 @@ def explain_uncounted(model: ClusterModel, is_counted: Flags) -> tuple[Reason, .
     ids = [cause.facts["broker"] for cause in more]
     message = f"{format_count(len(ids), 'more broker does', 'more brokers do')} not count"
     return (*causes[:_NAMED_AT_MOST], Reason(code=BROKER_DOES_NOT_COUNT, message=message, facts={"brokers": ids}))
+
+
+def explain_uneven_factor(model: ClusterModel, topic: int, factor: int) -> tuple[Reason, ...]:
+    """That only some partitions of a topic have so many replicas, which is seldom meant: a cause of a refusal."""
+    factors = np.diff(model.offsets)[model.topic_of == topic]
+    fewer, some = int(factors.min()), int((factors == factor).sum())
+    if fewer == factor:
+        return ()
+    return (
+        Reason(
+            code=UNEVEN_REPLICATION_FACTOR,
+            message=f"{some} of {len(factors)} partitions of topic {model.topics[topic]} have {factor} replicas, "
+            f"others {fewer}; Kafka gives that many to partitions that are added while partition 0 moves",
+            facts={"topic": model.topics[topic], "replicationFactor": factor, "partitions": some},
+        ),
+    )
 
 
 def refuse_silence(model: ClusterModel) -> Refusal | None:

@@ -11,7 +11,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.proposals import Provision, ProvisionStatus, Refusal
 from plimsoll.kafka.planning.goals.goal import Goal
 from plimsoll.kafka.planning.placement import RackRule
-from plimsoll.kafka.planning.scope import BrokerRole, explain_uncounted, list_partitions
+from plimsoll.kafka.planning.scope import BrokerRole, explain_uncounted, explain_uneven_factor, list_partitions
 from plimsoll.kafka.planning.search.relocation import find_crowded_partitions, repair_racks
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class RackGoal(Goal):
         most = int(factors.max(initial=0))
         if most <= racks:
             return None
-        topic = model.topics[model.topic_of[int(factors.argmax())]]
+        topic_index = int(model.topic_of[int(factors.argmax())])
+        topic = model.topics[topic_index]
         missing = most - racks
         return Refusal(
             goal=self.name,
@@ -44,7 +45,10 @@ class RackGoal(Goal):
                 code="InsufficientRacks",
                 message=f"topic {topic} has replication factor {most}, racks left {racks}",
                 facts={"topic": topic, "replicationFactor": most, "racks": racks},
-                because=explain_uncounted(model, scope.is_alive | (scope.role == BrokerRole.LEAVING)),
+                because=(
+                    *explain_uneven_factor(model, topic_index, most),
+                    *explain_uncounted(model, scope.is_alive | (scope.role == BrokerRole.LEAVING)),
+                ),
             ),
             provision=Provision(
                 status=ProvisionStatus.UNDER_PROVISIONED,
