@@ -100,7 +100,6 @@ class ReconcileReporter:
         self._namespace = namespace
         self._log_news = News()
         self._plan_news = News()
-        self._event_news = News()
         self._number = 0
 
     async def close(self) -> None:

@@ -22,6 +22,7 @@ from plimsoll.kafka.controllers.errors import ReconcileFailed
 from plimsoll.kafka.controllers.pod_set_changes import list_pod_set_changes
 from plimsoll.kafka.controllers.pool_finalizers import PoolFinalizers
 from plimsoll.kafka.controllers.rebalance_inputs import RebalanceInputs
+from plimsoll.kafka.controllers.silent_brokers import SilentBrokers
 from plimsoll.kafka.model.auto_rebalance import AutoRebalanceObservation
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.scaling.auto_rebalance_step import decide_step, plan_write_ahead
@@ -74,6 +75,7 @@ class ClusterReconciler:
         self._observer = KafkaObserver(dependencies.client)
         self._actuator = ClusterActuator(dependencies.client, dependencies.clock, dependencies.cruise_controls)
         self._finalizers = PoolFinalizers(dependencies.client)
+        self._silent = SilentBrokers(dependencies.brokers, dependencies.clock)
 
     async def run(self, namespace: str, name: str) -> ClusterResult | None:
         """Reconcile one cluster; None: it is gone. Raises errors of the API server, which end the reconcile.
@@ -104,12 +106,13 @@ class ClusterReconciler:
         return result
 
     def _build_reconcile(self, observed: ObservedCluster) -> _Reconcile:
-        return _Reconcile(self._dependencies, self._observer, self._actuator, self._finalizers, observed)
+        return _Reconcile(self._dependencies, self._observer, self._actuator, self._finalizers, self._silent, observed)
 
     async def _release(self, namespace: str, name: str) -> None:
         """The Kafka is gone: nothing holds its automatic rebalances and its node pools any longer."""
         if name:
             await self._dependencies.brokers.forget(namespace, name)
+            self._silent.forget(namespace, name)
         if (await self._dependencies.read_guard()).reason is not None:
             return
         for mode in MODES if name else ():
@@ -146,12 +149,14 @@ class _Reconcile:
         observer: KafkaObserver,
         actuator: ClusterActuator,
         finalizers: PoolFinalizers,
+        silent: SilentBrokers,
         observed: ObservedCluster,
     ) -> None:
         self._dependencies = dependencies
         self._observer = observer
         self._actuator = actuator
         self._finalizers = finalizers
+        self._silent = silent
         self._observed = observed
         self._kafka = observed.kafka
         self._now = dependencies.clock.now().replace(microsecond=0)
@@ -290,10 +295,12 @@ class _Reconcile:
         )
         is_needed = must_see or has_no_ready_broker or assignment.has_leaving_controllers
         if not is_needed and not (is_useful and is_up):
+            await self._find_silent(decision)
             return
         try:
             leaving = (*assignment.removed_brokers, *assignment.used_to_be_brokers)
             decision.snapshot = await self._dependencies.brokers.observe(self._kafka, leaving=leaving)
+            await self._find_silent(decision)
         except (KafkaUnavailable, KafkaRefused) as error:
             if must_see and not self._is_annotated(SKIP_SCALE_DOWN_CHECK_ANNOTATION):
                 raise
@@ -303,8 +310,21 @@ class _Reconcile:
                 message = f"no broker pod is ready, and the brokers cannot be seen: {error}"
                 decision.unavailable = Reason(code="KafkaUnavailable", message=message)
             elif self._kafka.status.cluster_id:  # else they are starting
-                message = f"the brokers cannot be seen: {error}"
-                decision.warnings.append(Reason(code="KafkaUnavailable", message=message))
+                decision.warnings.append(_warn_of_unseen(error))
+
+    async def _find_silent(self, decision: _Decision) -> None:
+        """Warn of brokers that were registered, have to stay, and are not alive."""
+        expected = frozenset(decision.assignment.desired_brokers) - self._list_unlisted(decision)
+        if not self._kafka.status.cluster_id or not expected:
+            return
+        alive = None if decision.snapshot is None else decision.snapshot.registered
+        try:
+            warning = await self._silent.find(self._observed, expected, alive=alive)
+        except (KafkaUnavailable, KafkaRefused) as error:
+            warning = _warn_of_unseen(error)
+        if warning is not None:
+            decision.warnings.append(warning)
+            decision.is_waiting = True
 
     def _has_no_ready_broker(self, decision: _Decision) -> bool:
         """Whether brokers that have answered before have no ready pod now."""
@@ -552,3 +572,7 @@ class _Reconcile:
             if cluster_id := self._get_cluster_id(decision):
                 patch["clusterId"] = cluster_id
         await self._actuator.write_kafka_status(self._observed, patch)
+
+
+def _warn_of_unseen(error: Exception) -> Reason:
+    return Reason(code="KafkaUnavailable", message=f"the brokers cannot be seen: {error}")

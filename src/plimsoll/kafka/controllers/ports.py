@@ -59,6 +59,10 @@ class BrokerView(Protocol):
         """
         ...
 
+    async def list_alive(self, kafka: Kafka) -> frozenset[int]:
+        """The brokers that are registered and not fenced."""
+        ...
+
     async def list_known(self, kafka: Kafka, brokers: Collection[int]) -> KnownBrokers:
         """Those of `brokers` that the engine knows with their capacity. Nothing is known of an engine that is away."""
         ...

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.journal.ports import Journal
-    from plimsoll.kafka.brokers.ports import KafkaAdmin
+    from plimsoll.kafka.brokers.ports import ClusterNodes, KafkaAdmin
     from plimsoll.kafka.cruise_control.client.access import CruiseControlAccess
     from plimsoll.kafka.engine.engines import BrokerConnections, Engines
     from plimsoll.objects.api.kafka import Kafka, KafkaNodePool
@@ -55,7 +55,7 @@ class ConnectedBrokerView:
         nodes, placement = await asyncio.gather(admin.describe_nodes(), read_replica_placement(admin))
         if placement.unseen:
             raise KafkaUnavailable(f"topics could not be described: {name_some(placement.unseen)}")
-        alive = frozenset(broker.id for broker in nodes.brokers if broker.is_registered and not broker.is_fenced)
+        alive = _list_alive(nodes)
         in_use = frozenset(placement.partitions)
         looks_empty = sorted((alive & frozenset(leaving)) - in_use)
         has_logs = await asyncio.gather(*(_has_logs(admin, broker) for broker in looks_empty))
@@ -67,6 +67,10 @@ class ConnectedBrokerView:
             replicas={broker: len(partitions) for broker, partitions in placement.partitions.items()},
             voters=nodes.voters,
         )
+
+    async def list_alive(self, kafka: Kafka) -> frozenset[int]:
+        admin = await self._connections.get_admin(kafka)
+        return _list_alive(await admin.describe_nodes())
 
     async def list_known(self, kafka: Kafka, brokers: Collection[int]) -> KnownBrokers:
         if self._cruise_controls is not None:
@@ -113,6 +117,10 @@ class ConnectedBrokerView:
 
     async def forget(self, namespace: str, name: str) -> None:
         await (self._engines or self._connections).close_cluster(namespace, name)
+
+
+def _list_alive(nodes: ClusterNodes) -> frozenset[int]:
+    return frozenset(broker.id for broker in nodes.brokers if broker.is_registered and not broker.is_fenced)
 
 
 async def _has_logs(admin: KafkaAdmin, broker: int) -> bool:

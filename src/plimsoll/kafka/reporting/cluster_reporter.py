@@ -6,7 +6,7 @@ The status is written by the reconciler: it is part of the work. No failed repor
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, UnsetType
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from plimsoll.core.plans import Reason
     from plimsoll.kafka.model.auto_rebalance import AutoRebalanceAction, AutoRebalanceStep
     from plimsoll.objects.api.kafka import Kafka
+
+_MOST_SUBJECTS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,11 @@ class ClusterResult:
 class ClusterReporter(ReconcileReporter):
     """Reports reconciles of a Kafka. `recorder` None: no Events are recorded."""
 
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._warnings: dict[str, frozenset[tuple[EventType, str, str]]] = {}
+        """By Kafka: the warnings of its last reconcile. A reconcile that failed says nothing about warnings."""
+
     async def report(self, result: ClusterResult) -> None:
         subject = str(result.ref)
         self.log_once("cluster.reconciled", subject, (build_sentence(result),))
@@ -74,16 +81,22 @@ class ClusterReporter(ReconcileReporter):
         )
         if self._recorder is None or result.is_dry_run:
             return
-        events = list(dict.fromkeys(list_events(result)))
-        warnings: dict[str, list[str]] = {}
-        for event_type, reason, message in events:
-            if event_type is EventType.WARNING:
-                warnings.setdefault(reason, []).append(message)
-        # Several warnings may have one reason. They are reported again when one of them changes.
-        new = {reason for reason, found in warnings.items() if self._event_news.is_news(f"{subject} {reason}", found)}
-        for event_type, reason, message in events:
-            if event_type is EventType.NORMAL or reason in new:
+        events = tuple(dict.fromkeys(list_events(result)))
+        known = self._warnings.get(subject, frozenset())
+        for event in events:
+            event_type, reason, message = event
+            if event_type is EventType.NORMAL or event not in known:
                 self._recorder.record(build_reference(result.kafka), event_type, reason=reason, message=message)
+        self._remember(subject, frozenset(events) | (known if result.step is None else frozenset()))
+
+    def _remember(self, subject: str, events: frozenset[tuple[EventType, str, str]]) -> None:
+        """Keep the warnings of the last reconcile: one that was gone and is back is an Event again."""
+        warnings = frozenset(event for event in events if event[0] is EventType.WARNING)
+        if len(self._warnings) >= _MOST_SUBJECTS:
+            self._warnings.clear()
+        self._warnings.pop(subject, None)
+        if warnings:
+            self._warnings[subject] = warnings
 
 
 def build_reference(kafka: Kafka) -> ObjectReference:
