@@ -27,6 +27,7 @@ from plimsoll.tidb.wire.annotations import DRAIN
 from plimsoll.web.client import Request, RequestFailed, Response
 from tests.faults.faulty_transport import FaultyTransport, Read, TransportFaults
 from tests.faults.lies import METRICS_LIES, STATUS_CODES, Lie, change_document
+from tests.kube.leases.stolen_leases import StolenLease
 from tests.tidb.actuation.draining_clusters import DrainingCluster
 from tests.tidb.autoscaled_clusters import AUTO, PLANNER, SMALL, START, FakeServer, group
 from tests.tidb.fake_kubernetes import merge
@@ -121,18 +122,6 @@ class SkewedClock:
         await self._clock.sleep(seconds)
 
 
-class StolenLease:
-    """A guard that refuses once the lease is gone."""
-
-    def __init__(self) -> None:
-        self.is_stolen = False
-
-    def limit_duration_s(self, wanted_s: float) -> float:
-        if self.is_stolen:
-            raise NotAllowed("the lease is held by another process")
-        return wanted_s
-
-
 class LyingCluster(DrainingCluster):
     """One read of one kind lies while `is_lying`."""
 
@@ -147,7 +136,7 @@ class LyingCluster(DrainingCluster):
         )
         self.cell = cell
         self.clock = SkewedClock(self.run.clock)
-        self.lease = StolenLease()
+        self.lease = StolenLease(self.run.clock)
         self.usage = 0.05
         self.server_usage = 0.05
         self.silent_stores = "no stores in status" in cell.scenario
@@ -236,7 +225,7 @@ class LyingCluster(DrainingCluster):
             self.clock.skew = A_DAY if lie is Lie.CLOCK_AHEAD else -A_DAY
             lie = Lie.SERVER_ERROR
         if lie is Lie.LEASE_STOLEN:
-            self.lease.is_stolen = True
+            self.lease.steal()
             self.written_with_lease = len(self.pd.wrote)
             lie = Lie.SERVER_ERROR
         faults.start(Read(*self.cell.read.split()), lie)
@@ -368,7 +357,7 @@ class LyingCluster(DrainingCluster):
         if self.cell.lie in {Lie.CLOCK_AHEAD, Lie.CLOCK_BEHIND}:
             self.clock.skew = A_DAY if self.cell.lie is Lie.CLOCK_AHEAD else -A_DAY
         if self.cell.lie is Lie.LEASE_STOLEN:
-            self.lease.is_stolen = True
+            self.lease.steal()
             self.written_with_lease = min(self.written_with_lease, len(self.pd.wrote))
         return True
 

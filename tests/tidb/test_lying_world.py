@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from plimsoll.kube.client import Client
 from plimsoll.objects.api.tidb import TidbClusterAutoScaler
 from plimsoll.objects.codec.decoding import RawObject, encode_object
 from plimsoll.tidb import controller
@@ -29,6 +30,7 @@ from plimsoll.tidb.prometheus import cpu
 from plimsoll.web import prometheus
 from tests.effort import share_of
 from tests.faults.lies import Lie
+from tests.kube.leases.stolen_leases import StolenLease
 from tests.tidb.lying_world import SCENARIOS, Cell, all_cells, live
 
 PART = 24
@@ -243,8 +245,16 @@ GUARDS: dict[str, tuple[list[Patch], list[Cell]]] = {
         ],
     ),
     "the lease and the record before a store is removed": (
-        [(access, "GuardedHttpClient", _unguarded), (drain._Call, "_confirm", _unconfirmed)],
+        [
+            (Client, "confirm_guard", _unconfirmed),
+            (access, "GuardedHttpClient", _unguarded),
+            (drain._Call, "_confirm", _unconfirmed),
+        ],
         [Cell("deleted", "pd stores", Lie.LEASE_STOLEN)],
+    ),
+    "the lease is read again before the next renewal": (
+        [(StolenLease, "confirm", _unconfirmed)],
+        [Cell("deleted", read, Lie.LEASE_STOLEN) for read in ("list tidbclusterautoscalers", "pd store")],
     ),
 }
 

@@ -190,6 +190,9 @@ class TestTwoControllers:
             def limit_duration_s(self, wanted_s: float) -> float:
                 raise NotAllowed(f"not leading, {wanted_s}")
 
+            async def confirm(self) -> None:
+                raise NotAllowed("not leading")
+
         world.planner.says(group(2))
         client = world.client(world.server.transport(), Follower())
         with pytest.raises(PlimsollError, match="not leading"):

@@ -65,9 +65,15 @@ class EmbeddedElection:
         self._holder: LeaseHolder | None = None
 
     def limit_duration_s(self, wanted_s: float) -> float:
+        return self._get_holder().limit_duration_s(wanted_s)
+
+    async def confirm(self) -> None:
+        await self._get_holder().confirm()
+
+    def _get_holder(self) -> LeaseHolder:
         if self._holder is None:
             raise NotLeading(f"lease {self._lease.namespace}/{self._lease.name}: not contended for yet")
-        return self._holder.limit_duration_s(wanted_s)
+        return self._holder
 
     def describe_role(self) -> str:
         """Whether it leads, for the health page."""
@@ -88,7 +94,9 @@ class EmbeddedElection:
         await self._release_dead_lease()
         while True:
             identity = generate_identity(self._host, self._entropy)
-            holder = self._holder = LeaseHolder(self._lease, identity=identity, clock=self._clock)
+            holder = self._holder = LeaseHolder(
+                self._lease, identity=identity, clock=self._clock, get_json=self._client.get_json
+            )
             port = LeaseLock(self._transport, self._lease, clock=self._clock)
             try:
                 async with start_elector(LeaderElector(holder, port, entropy=self._entropy)):

@@ -99,6 +99,15 @@ class Client:
         twin._sender = self._sender.with_guard(guard)
         return twin
 
+    async def confirm_guard(self) -> None:
+        """Make sure that the guard still allows calls: the lease is read again.
+
+        Deletions and evictions by this client do it themselves; what is removed in another way is up to the caller.
+        Raises `NotAllowed`, and what a read raises.
+        """
+        if self.guard is not None:
+            await self.guard.confirm()
+
     # ---- reading
 
     async def get(self, of: type[T] | Resource, name: str, *, namespace: str = "", resource_version: str = "") -> T:

@@ -91,3 +91,10 @@ class Guard(Protocol):
     def limit_duration_s(self, wanted_s: float) -> float:
         """How long the call may take, at most `wanted_s`. Raises a `NotAllowed` if it may not be made at all."""
         ...
+
+    async def confirm(self) -> None:
+        """Make sure, by a read, that calls are still allowed. Asked before something is removed.
+
+        Raises a `NotAllowed` if they are not, and what the read raises.
+        """
+        ...

@@ -24,6 +24,7 @@ class GuardedHttpClient:
 
     async def send(self, request: Request) -> Response | RequestFailed:
         if not request.is_safe:
+            await self._guard.confirm()
             # Nothing may be awaited between this answer and the send.
             limit_s = self._guard.limit_duration_s(min(request.timeout_s, self._timeout_s))
             request = replace(request, timeout_s=limit_s)

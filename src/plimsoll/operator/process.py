@@ -191,7 +191,7 @@ class ControllerProcess:
         if lease is None:
             return None
         identity = generate_identity(self._settings.host, self._entropy)
-        holder = LeaseHolder(lease, clock=SuspendAwareClock(), identity=identity)
+        holder = LeaseHolder(lease, clock=SuspendAwareClock(), identity=identity, get_json=self.client.get_json)
         self.metrics.add_lease(lease.name, holder)
         self._holder = holder
         return holder

@@ -158,6 +158,8 @@ class ComponentReconciler:
         actuator = Actuator(
             self._dependencies.client, self._dependencies.drainers.build(self._context.observed), act_context
         )
+        # Also if there is no act: the status counts how often a group was omitted, and at last the group is removed.
+        await self._dependencies.client.confirm_guard()
         await self._sync_endpoint_slices(decision)
         acts: list[ActResult] = []
         problem = ""

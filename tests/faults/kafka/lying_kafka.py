@@ -130,7 +130,7 @@ class LyingKafka(OperatorBench):
             case Lie.CLOCK_BEHIND:
                 self.clock.ahead -= A_DAY
             case Lie.LEASE_STOLEN:
-                self.lease.is_held = False
+                self.lease.steal()
         is_about_answers = self.cell.lie not in {Lie.CLOCK_AHEAD, Lie.CLOCK_BEHIND, Lie.LEASE_STOLEN}
         self.faults.start(self.cell.read, self.cell.lie if is_about_answers else Lie.SERVER_ERROR)
         sent = len(self.sent)

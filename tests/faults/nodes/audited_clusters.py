@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.core.plans import Ref
 from plimsoll.core.resources import CPU, ResourceVector
 from plimsoll.journal.entries import Query
-from plimsoll.kube.errors import NotAllowed
 from plimsoll.local.apiserver.storage.store import Put
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.cloud.api import SimulatedCloud
@@ -28,6 +27,7 @@ from plimsoll.simulation.worlds.crashes import CrashingTransport
 from plimsoll.simulation.worlds.world import World
 from tests.faults.faulty_provider import FaultyProvider
 from tests.faults.faulty_transport import FaultyTransport, TransportFaults
+from tests.kube.leases.stolen_leases import StolenLease
 from tests.nodes.autoscaler.faulty_clusters import AdjustableClock, FaultyLoop
 from tests.nodes.autoscaler.loop_scenarios import AUTOSCALER, containers, group, scenario_of, steps_of
 
@@ -150,18 +150,6 @@ def _is_tainted(node: Json) -> bool:
     return any(taint["key"] == _TAINT for taint in node["spec"].get("taints") or ())
 
 
-class Lease:
-    """A guard of writes that another process can take the lease from."""
-
-    def __init__(self) -> None:
-        self.is_stolen = False
-
-    def limit_duration_s(self, wanted_s: float) -> float:
-        if self.is_stolen:
-            raise NotAllowed("the lease is held by another process")
-        return wanted_s
-
-
 class EvictionLog:
     """Counts the evictions that a transport carries."""
 
@@ -207,7 +195,7 @@ class AuditedCluster(World):
         super().__init__(scenario_of((), scenario), plugs=plugs)
         self.clock = AdjustableClock(self.run.clock)
         self.faults = TransportFaults(self.run.clock)
-        self.lease = Lease()
+        self.lease = StolenLease(self.run.clock)
         self._lines: list[str] = []
         self.audit = Audit(self.client)
         self._scenario_run = ScenarioRun(self, plugs)

@@ -89,7 +89,7 @@ def _start(cluster: AuditedCluster, cell: Cell) -> None:
         case Lie.CLOCK_BEHIND:
             cluster.set_clock(timedelta(days=-1))
         case Lie.LEASE_STOLEN:
-            cluster.lease.is_stolen = True
+            cluster.lease.steal()
         case _:
             cluster.faults.start(cell.read, lie)
             return

@@ -19,7 +19,7 @@ from plimsoll.kafka.engine.engine import run_inline
 from plimsoll.kafka.executor.record_stores import MemoryExecutionStore
 from plimsoll.kafka.settings import KafkaSettings, RebalanceEngine
 from plimsoll.kube.client import Client
-from plimsoll.kube.errors import AnswerLost, NotAllowed, Status, build_error
+from plimsoll.kube.errors import AnswerLost, Status, build_error
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.kafka.simulated import SimulatedBrokerPods, SimulatedClusters
@@ -29,6 +29,7 @@ from plimsoll.web.client import RequestFailed, Response
 from tests.faults import Crashed, translate_strikes
 from tests.kafka.controllers.pod_set_cluster import PodSetCluster
 from tests.kafka.controllers.recorded_cruise_control import RecordedCruiseControl
+from tests.kube.leases.stolen_leases import StolenLease
 from tests.local.apiserver.builders import ADMIN
 from tests.objects.crds.kafka_definitions import NAMESPACE
 
@@ -92,18 +93,6 @@ class RecordingClient:
         return await self._web.send(request)
 
 
-class HeldLease:
-    """The guard of a process that leads, until a test takes the lease away."""
-
-    def __init__(self) -> None:
-        self.is_held = True
-
-    def limit_duration_s(self, wanted_s: float) -> float:
-        if not self.is_held:
-            raise NotAllowed("the lease is lost")
-        return wanted_s
-
-
 class OperatorBench(PodSetCluster):
     """A Kafka `c` with the pool `p`, unless a test makes others."""
 
@@ -126,7 +115,7 @@ class OperatorBench(PodSetCluster):
         """The requests of executions that were begun, by their ids."""
         self.sent: list[str] = []
         self.journal = MemoryJournal()
-        self.lease = HeldLease()
+        self.lease = StolenLease(self.run.clock)
         self._stores: dict[str, ExecutionStore] = {}
         self._starts_of_operator = 0
 

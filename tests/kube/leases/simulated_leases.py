@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import AnswerLost, NotSent
 from plimsoll.kube.leases import LeaderElector, LeaseHolder, LeaseLock, LeaseSettings, NotLeading
+from plimsoll.kube.requests.status_errors import build_api_error
 from plimsoll.kube.transport import JSON, MERGE_PATCH, Request, Response
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
@@ -156,12 +157,14 @@ class LeaseCluster:
         self._application = Application(new_server(clock))
         self.spawn = spawn
         self.admin = EmbeddedTransport(self._application, token=ADMIN)
+        self.reads: list[str] = []
+        """What processes read of the Lease before they remove something."""
 
     def contender(self, identity: str = "a", *, settings: LeaseSettings = SETTINGS, off_by_s: float = 0.0) -> Contender:
         clock, freezer = SkewedClock(self.clock, off_by_s=off_by_s), ProcessFreezer()
         transport = EmbeddedTransport(self._application, token=ADMIN)
         network = FaultyTransport(transport, clock=self.clock, freezer=freezer, spawn=self.spawn)
-        holder = LeaseHolder(settings, identity=identity, clock=clock)
+        holder = LeaseHolder(settings, identity=identity, clock=clock, get_json=self.read)
         port = LeaseLock(network, settings, clock=clock)
         elector = LeaderElector(holder, port, entropy=SeededEntropy(identity))
         return Contender(holder, elector, network, freezer, clock)
@@ -181,6 +184,15 @@ class LeaseCluster:
     async def ask(self, call: Request) -> Any:
         reply = await self.admin.send(call)
         assert reply.is_success, reply
+        return json.loads(reply.body)
+
+    async def read(self, path: str) -> Any:
+        """The JSON at a path, or the error of a client."""
+        call = Request("GET", path)
+        self.reads.append(path)
+        reply = await self.admin.send(call)
+        if not reply.is_success:
+            raise build_api_error(reply, call, now=self.clock.now())
         return json.loads(reply.body)
 
     async def spec(self) -> dict[str, Any]:

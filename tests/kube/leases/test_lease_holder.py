@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from plimsoll.kube.leases import NotLeading, Phase
+from plimsoll.kube.leases import LeaseHolder, NotLeading, Phase
 from plimsoll.testing import run_virtual
 from tests.kube.leases.simulated_leases import PATH, CallOutcome, lease_world
 
@@ -94,6 +94,54 @@ def test_a_candidate_without_the_lease_may_not_act(reviewed: ReviewedSentences):
             return a.holder.is_leading, b.holder.is_leading, b.holder.observed_holder
 
     assert run_virtual(main) == (True, False, "a")
+
+
+def test_before_a_removal_a_stolen_lease_is_noticed_at_once(reviewed: ReviewedSentences):
+    """The clock alone would allow it until the next renewal."""
+
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender("a")
+            world.start(a)
+            await a.holder.wait_until_acquired()
+            await a.holder.confirm()
+            await world.patch({"spec": {"holderIdentity": "thief"}})
+            await clock.sleep(1)
+            assert a.holder.limit_duration_s(1.0) == 1.0, "it was not renewed since"
+            with pytest.raises(NotLeading) as raised:
+                await a.holder.confirm()
+            reviewed(str(raised.value))
+
+    run_virtual(main)
+
+
+def test_before_a_removal_a_lease_that_is_gone_or_that_nothing_reads_is_not_held(reviewed: ReviewedSentences):
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender("a")
+            unread = LeaseHolder(a.holder.settings, identity="a", clock=clock)
+            for holder in (a.holder, unread):
+                with pytest.raises(NotLeading) as raised:
+                    await holder.confirm()
+                reviewed(str(raised.value))
+
+    run_virtual(main)
+
+
+def test_removals_that_follow_each_other_share_a_read():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender("a")
+            world.start(a)
+            await a.holder.wait_until_acquired()
+            for _ in range(10):
+                await a.holder.confirm()
+            shared = len(world.reads)
+            await clock.sleep(1)
+            await a.holder.confirm()
+            return shared, len(world.reads)
+
+    assert run_virtual(main) == (1, 2)
 
 
 def test_a_call_is_not_begun_in_the_last_moments_of_the_lease(reviewed: ReviewedSentences):

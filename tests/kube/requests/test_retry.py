@@ -304,11 +304,12 @@ def test_a_watch_is_opened_by_one_attempt():
 
 
 class CallBudget:
-    """Allows so many seconds, and nothing any more after some calls."""
+    """Allows so many seconds, and nothing any more after some calls; `is_stolen`: a read shows that it is over."""
 
-    def __init__(self, limit_duration_s: float = 5, *, calls: int = 10) -> None:
+    def __init__(self, limit_duration_s: float = 5, *, calls: int = 10, is_stolen: bool = False) -> None:
         self._allowed_s = limit_duration_s
         self._calls = calls
+        self._is_stolen = is_stolen
         self.asked = 0
 
     def limit_duration_s(self, wanted_s: float) -> float:
@@ -316,6 +317,10 @@ class CallBudget:
         if self.asked > self._calls:
             raise NotAllowed("the brake is on")
         return min(wanted_s, self._allowed_s)
+
+    async def confirm(self) -> None:
+        if self._is_stolen:
+            raise NotAllowed("the lease was stolen")
 
 
 @pytest.mark.parametrize("act", CHANGING)
@@ -333,6 +338,14 @@ def test_the_guard_is_not_asked_where_nothing_changes(act: Callable[[Client], Aw
 def test_what_the_guard_forbids_is_not_sent():
     reported = RetryHarness(NODE, guard=CallBudget(calls=0)).of(merge)
     assert (reported.sends, str(reported.error)) == (0, "the brake is on")
+
+
+@pytest.mark.parametrize("act", CHANGING)
+def test_only_what_removes_something_has_the_guard_read_again(act: Callable[[Client], Awaitable[Any]]):
+    removes = act in (delete, delete_this_one, evict)
+    reported = RetryHarness(NODE, guard=CallBudget(is_stolen=True)).of(act)
+    assert reported.sends == (0 if removes else 1)
+    assert isinstance(reported.error, NotAllowed) is removes
 
 
 def test_the_guard_may_forbid_a_second_attempt():

@@ -151,6 +151,9 @@ class EndingLease:
             raise NotAllowed("the lease is held by another process")
         return min(wanted_s, self.left_s)
 
+    async def confirm(self) -> None:
+        self.limit_duration_s(1)
+
 
 class RecordedRequests:
     """A PD that answers null to everything."""

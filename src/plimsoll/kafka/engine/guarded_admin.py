@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from plimsoll.kafka.brokers.ports import CREDENTIALS_REFUSED, KafkaNotSent, KafkaRefused, KafkaUnavailable
-from plimsoll.kube.errors import NotAllowed
+from plimsoll.kube.errors import ApiCallFailed, NotAllowed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -87,9 +87,18 @@ class GuardedKafkaAdmin:
         return await self._write(lambda: self._admin.alter_replica_log_dirs(moves))
 
     async def unregister_broker(self, broker: int) -> KafkaError | None:
+        await self._confirm_guard()
         return await self._write(lambda: self._admin.unregister_broker(broker))
 
     # ---- parts
+
+    async def _confirm_guard(self) -> None:
+        """Before a broker is removed: make sure that no other process leads by now."""
+        try:
+            if self._guard is not None:
+                await self._guard.confirm()
+        except ApiCallFailed as error:
+            raise KafkaNotSent(f"nothing is sent to the brokers: {error}") from error
 
     async def _write(self, send: Callable[[], Awaitable[T]]) -> T:
         if self._guard is None:

@@ -7,6 +7,9 @@ for an hour finds by the clock that its time is over, before any message could r
 Between a guard's answer and the bytes on the wire lie some instructions; a process that is stopped right there sends
 late. The call's own timeout, which the guard has cut to the lease, does not help against that, nor against a network
 that delivers late. Where this matters an actuation carries its own precondition (a resourceVersion, a uid).
+
+A lease that was taken by force is noticed at the next renewal only, and until then the clock says that it is ours. So
+it is read again before something is removed (`confirm`).
 """
 
 from __future__ import annotations
@@ -14,16 +17,26 @@ from __future__ import annotations
 import math
 import threading
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plimsoll.core.values import Value
-from plimsoll.kube.errors import NotAllowed
+from plimsoll.kube.errors import NotAllowed, NotFound
+from plimsoll.kube.leases.lease_record import read_lease_record
 from plimsoll.kube.leases.thread_event import ThreadEvent
+from plimsoll.objects.api.coordination import Lease
+from plimsoll.objects.registry import KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
     from plimsoll.core.clock import Clock
     from plimsoll.kube.leases.lease_record import LeaseRecord
     from plimsoll.kube.leases.settings import LeaseSettings
+
+
+_CONFIRMED_FOR_S: Final = 0.25
+"""Removals that follow each other within this time share a read of the Lease."""
 
 
 class NotLeading(NotAllowed):
@@ -63,7 +76,15 @@ class _Validity(NamedTuple):
 class LeaseHolder:
     """One candidacy of this process, from contending to the end. After a loss a new one is made."""
 
-    def __init__(self, settings: LeaseSettings, *, identity: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: LeaseSettings,
+        *,
+        identity: str,
+        clock: Clock,
+        get_json: Callable[[str], Awaitable[Any]] | None = None,
+    ) -> None:
+        """`get_json` reads the JSON at a path of the API server that has the Lease. Without it nothing is removed."""
         self.settings = settings
         self.identity = identity
         self.clock = clock
@@ -74,7 +95,9 @@ class LeaseHolder:
         self.renewals = 0
         self.failures = 0
         self._lock = threading.Lock()
+        self._get_json = get_json
         self._validity = _Validity()
+        self._confirmed_at_s = -math.inf
         self._has_led, self._is_lost, self._has_stood_down = ThreadEvent(), ThreadEvent(), ThreadEvent()
 
     # -- read by everything that acts
@@ -87,6 +110,24 @@ class LeaseHolder:
         if left_s < min(wanted_s, self.settings.shortest_call_s):
             raise NotLeading(f"{self._lease}: held for another {left_s:.3f} s only")
         return min(wanted_s, left_s)
+
+    async def confirm(self) -> None:
+        """Read the Lease again. Raises `NotLeading` if another process holds it, or none does."""
+        requested_at_s = self.clock.monotonic_s()
+        if requested_at_s < self._confirmed_at_s + _CONFIRMED_FOR_S:
+            return
+        if self._get_json is None:
+            raise NotLeading(f"{self._lease}: nothing reads it again")
+        resource = KINDS.find_by_struct(Lease)
+        assert resource is not None
+        try:
+            lease = await self._get_json(resource.build_path(self.settings.namespace, self.settings.name))
+        except NotFound as error:
+            raise NotLeading(f"{self._lease}: it is gone") from error
+        holder = read_lease_record(lease, self.settings).holder
+        if holder != self.identity:
+            raise NotLeading(f"{self._lease}: its holder is {holder or 'no process'}")
+        self._confirmed_at_s = requested_at_s
 
     @property
     def observed_holder(self) -> str:

@@ -84,6 +84,12 @@ def classify_effect(call: Request) -> Effect:
     return Effect.ONCE
 
 
+def is_removal(call: Request) -> bool:
+    """Whether something may be gone after the call: a deletion or an eviction."""
+    removes = call.method == "DELETE" or (call.method == "POST" and call.path.endswith("/eviction"))
+    return removes and classify_effect(call) is not Effect.NONE
+
+
 def _is_dry_run(call: Request) -> bool:
     """Whether it is a dry run. A server ignores the query of a DELETE that has a body."""
     if call.method == "DELETE" and call.body:
@@ -225,6 +231,8 @@ class Sender:
         return await self._attempt(call, call.timeout_s)
 
     async def _attempt(self, call: Request, left_s: float) -> Response:
+        if self.guard is not None and is_removal(call):
+            await self.guard.confirm()
         timeout_s = min(call.timeout_s, left_s)
         if self.guard is not None and classify_effect(call) is not Effect.NONE:
             # Nothing may be awaited between this answer and the send.

@@ -84,6 +84,14 @@ class DeletionGuard:
             informer.add_index(_BY_PROVIDER_ID, _get_provider_ids)
         self.nodes_of_groups: Mapping[str, frozenset[str]] = {}
 
+    async def find_doubt(self) -> Reason | None:
+        """Why this process must delete nothing: its lease, read again, is not known to be its own."""
+        try:
+            await self._client.confirm_guard()
+        except ApiCallFailed as error:
+            return Reason(code=NOT_VERIFIED, message=f"the lease could not be confirmed: {error}")
+        return None
+
     async def find_in_use(self, refs: Sequence[NodeRef]) -> dict[str, Reason]:
         """Instances that must not be deleted now, by node name, each with the reason."""
         try:

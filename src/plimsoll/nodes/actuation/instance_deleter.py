@@ -53,16 +53,15 @@ class InstanceDeleter:
         self, group: Group, refs: Sequence[NodeRef], *, force: bool = False, all_or_none: bool = False
     ) -> Results:
         """Delete instances by one call. `force` ignores the minimum size where the provider can."""
-        held = dict.fromkeys((ref.name for ref in refs), self.hold) if self.hold is not None else {}
-        if not held:
-            held |= await self.guard.find_in_use(refs)
+        reason = self.hold or await self.guard.find_doubt()
+        held = (
+            await self.guard.find_in_use(refs) if reason is None else dict.fromkeys((ref.name for ref in refs), reason)
+        )
         if all_or_none and held:
             first = next(iter(held.values()))
             held = {ref.name: held.get(ref.name, first) for ref in refs}
         results: dict[str, CallFailed | None] = {
-            ref.name: self._hold(group.id, reason, ref=ref)
-            for ref in refs
-            if (reason := held.get(ref.name)) is not None
+            ref.name: self._hold(group.id, held[ref.name], ref=ref) for ref in refs if ref.name in held
         }
         free = [ref for ref in refs if ref.name not in results]
         if free:
@@ -74,14 +73,14 @@ class InstanceDeleter:
     async def lower_target(self, group: Group, by: int, *, expected: int) -> CallFailed | None:
         """Lower the target from `expected` by `by`, but not below the instances and nodes that run."""
         after = expected - by
-        reason = self.hold or await self._find_running(group, after)
+        reason = self.hold or await self.guard.find_doubt() or await self._find_running(group, after)
         if reason is not None:
             return self._hold(group.id, reason)
         return get_failure(await group.decrease_target_size(-by, expected=expected))
 
     async def delete_group(self, group: Group) -> CallFailed | None:
         """Delete a group whose target is 0 and that has neither instances nor nodes."""
-        reason = self.hold or await self._find_running(group, 0)
+        reason = self.hold or await self.guard.find_doubt() or await self._find_running(group, 0)
         if reason is not None:
             return self._hold(group.id, reason)
         self.requested.add(group.id)

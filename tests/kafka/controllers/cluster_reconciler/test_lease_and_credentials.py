@@ -16,10 +16,11 @@ from plimsoll.runtime.clocks import RealClock
 from tests.kafka.brokers.test_tls_diagnosis import GOOD, LONG_AGO, OTHER, OURS
 from tests.kafka.brokers.tls_listeners import open_tls_listener, show_certificate
 from tests.kafka.controllers import operator_bench
-from tests.kafka.controllers.operator_bench import HeldLease, OperatorBench
+from tests.kafka.controllers.operator_bench import OperatorBench
 from tests.kafka.controllers.test_bad_input import list_messages
 from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import ADD, scale_up
 from tests.kube.http.authorities import LOOPBACK, KeyPair
+from tests.kube.leases.stolen_leases import StolenLease
 from tests.objects.crds.kafka_definitions import NAMESPACE
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def test_a_process_that_lost_its_lease_moves_nothing():
         bench.make_cluster(partitions=60)
         scale_up(bench)
         run_until(bench, "Rebalancing")
-        bench.lease.is_held = False
+        bench.lease.steal()
         assert bench.brokers.list_reassignments()
         for _ in range(20):
             bench.run.advance_by(10)
@@ -54,7 +55,7 @@ def test_a_process_that_lost_its_lease_moves_nothing():
         before = bench.count_replicas(3)
         assert before < 30, "and nothing followed"
         bench.run.run_until(bench.parts.close())
-        bench.lease = HeldLease()
+        bench.lease = StolenLease(bench.run.clock)
         bench.start_operator()
         assert bench.run_to_the_end()[-1] == "Ready"
         assert bench.count_replicas(3) >= 40

@@ -175,6 +175,9 @@ def test_a_process_that_lost_its_lease_starts_no_execution():
         def limit_duration_s(self, _wanted_s: float) -> float:
             raise NotAllowed("the lease is lost")
 
+        async def confirm(self) -> None:
+            raise NotAllowed("the lease is lost")
+
     web = ScriptedClient(*[build_response("rebalance-dryrun-verbose")] * 2)
 
     async def request(*, is_dry_run: bool) -> None:
