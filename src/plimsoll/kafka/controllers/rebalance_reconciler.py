@@ -148,7 +148,7 @@ class _Reconcile:
             return self._conclude(None)
         pause = await self._find_pause()
         if pause is not None:
-            return self._conclude(None, pause=pause)
+            return self._conclude(None, pause=pause, planned=decide_call(self._observed, self._summary))
         try:
             step = await self._decide()
             if isinstance(step, IgnoredRebalance):
@@ -164,6 +164,7 @@ class _Reconcile:
         step: RebalanceOutcome | IgnoredRebalance | None,
         *,
         pause: Reason | None = None,
+        planned: RebalanceStep | None = None,
         problem: str = "",
         retry_after_s: float | None = None,
     ) -> RebalanceResult:
@@ -180,6 +181,7 @@ class _Reconcile:
             outcome=outcome,
             ignored=step.reason if isinstance(step, IgnoredRebalance) else None,
             pause=pause,
+            planned=planned,
             problem=problem,
             retry_after_s=retry_after_s if outcome is None else outcome.retry_after_s,
         )

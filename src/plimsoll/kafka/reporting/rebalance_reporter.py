@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
-from plimsoll.kafka.model.rebalance_steps import CallKind
+from plimsoll.kafka.model.rebalance_steps import (
+    CallKind,
+    CallPurpose,
+    IgnoredRebalance,
+    RebalanceCall,
+    RebalanceOutcome,
+)
 from plimsoll.kafka.model.rebalances import RebalanceState
 from plimsoll.kafka.planning.scaling.rebalance_answers import EXECUTOR_STATE
 from plimsoll.kafka.reporting.journal_plans import SUBSYSTEM
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from plimsoll.kafka.model.rebalance_steps import RebalanceCall, RebalanceOutcome
+    from plimsoll.kafka.model.rebalance_steps import RebalanceStep
 
 VERBS: Final = {
     CallKind.DRY_RUN: "request-proposal",
@@ -33,6 +39,14 @@ VERBS: Final = {
     CallKind.STOP: "stop-execution",
 }
 """The calls that change something at Cruise Control."""
+_PLANNED_CALLS: Final = {
+    CallPurpose.APPROVE: "its execution would be requested",
+    CallPurpose.RENEW: "a proposal would be requested again",
+    CallPurpose.STOP: "its execution would be stopped",
+    CallPurpose.REFRESH: "its execution would be stopped, and a proposal requested",
+    CallPurpose.DELETE: "its execution would be stopped, and it would be deleted",
+}
+"""What a call is for, unless it only looks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +65,8 @@ class RebalanceResult:
     outcome: RebalanceOutcome | None = None
     ignored: Reason | None = None
     pause: Reason | None = None
+    planned: RebalanceStep | None = None
+    """The first step that the pause or the dry run holds back."""
     problem: str = ""
     """Why the reconcile ended early; it is run again."""
     retry_after_s: float | None = None
@@ -100,7 +116,10 @@ def build_reference(result: RebalanceResult) -> ObjectReference:
 def build_sentence(result: RebalanceResult) -> str:
     """Build the sentence for the log."""
     if result.pause is not None:
-        return f"{result.ref}: nothing is done, {result.pause}"
+        planned = _describe_planned(result)
+        if not planned and result.is_dry_run:
+            return f"{result.ref}: there is nothing to do"
+        return f"{result.ref}: nothing is done, {result.pause}{': ' if planned else ''}{planned}"
     if result.ignored is not None:
         return f"{result.ref}: ignored, {result.ignored}"
     if result.outcome is None:
@@ -111,6 +130,22 @@ def build_sentence(result: RebalanceResult) -> str:
     if result.state is result.before:
         return f"{result.ref}: still {result.state.value}{message}"
     return f"{result.ref}: from {result.before.value} to {result.state.value}{message}"
+
+
+def _describe_planned(result: RebalanceResult) -> str:
+    """What would be done; empty: nothing that changes something."""
+    planned, before = result.planned, f"it is {result.before.value}"
+    if isinstance(planned, IgnoredRebalance):
+        return f"ignored, {planned.reason}"
+    if isinstance(planned, RebalanceCall):
+        words = _PLANNED_CALLS.get(planned.purpose, "")
+        if planned.kind is CallKind.DRY_RUN:
+            words = "a proposal would be requested"
+        return f"{before}: {words}" if words else ""
+    if isinstance(planned, RebalanceOutcome) and planned.state is not result.before:
+        message = f": {planned.message}" if planned.message else ""
+        return f"{before}: it would be {planned.state.value}{message}"
+    return ""
 
 
 def list_events(result: RebalanceResult) -> Iterator[tuple[EventType, str, str]]:
@@ -133,6 +168,9 @@ def build_journal_plan(result: RebalanceResult, *, number: int) -> tuple[Plan, t
     actions = [_build_action(call, result, concerns) for call in result.calls if call.kind in VERBS]
     refused = result.outcome is not None and result.outcome.state is RebalanceState.NOT_READY
     outcomes = []
+    if result.pause is not None and isinstance(result.planned, RebalanceCall) and result.planned.kind in VERBS:
+        held_back = _build_action(result.planned, result, concerns)
+        outcomes.append(Outcome(action=held_back, result=Result.HELD_BACK, reason=result.pause))
     for number_of_action, action in enumerate(actions, start=1):
         is_failed = refused and number_of_action == len(actions)
         reason = _get_state_reason(result) if is_failed else None
@@ -141,7 +179,9 @@ def build_journal_plan(result: RebalanceResult, *, number: int) -> tuple[Plan, t
         NotDone(what=what, about=(result.ref,), reason=reason, concerns=concerns or UNSET)
         for what, reason in _list_reasons(result)
     ]
-    plan = Plan(subsystem=SUBSYSTEM, snapshot=number, at=result.at, actions=tuple(actions), not_done=tuple(not_done))
+    held = [outcome.action for outcome in outcomes if outcome.result is Result.HELD_BACK]
+    planned = (*held, *actions)
+    plan = Plan(subsystem=SUBSYSTEM, snapshot=number, at=result.at, actions=planned, not_done=tuple(not_done))
     return plan, tuple(outcomes)
 
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from plimsoll.core.plans import Result
 from plimsoll.core.selectors import LabelSelector
 from plimsoll.kafka.model.rebalances import NotEnoughWindows, RebalanceRefused, TransientReason
+from plimsoll.kafka.reporting.rebalance_reporter import build_sentence
 from plimsoll.operator.pause import ActionGuard
 from plimsoll.operator.reconcile_all import FailedReconcile
 from tests.kafka.controllers.rebalance_reconciler.rebalance_cluster import CONFIG_MAPS, KAFKA, RebalanceCluster
@@ -276,6 +278,32 @@ def test_a_pause_and_a_dry_run_change_nothing(world: RebalanceCluster, guard: Ac
     assert (world.status(), world.writes, world.cruise_control.calls) == ({}, [], [])
     (entry,) = world.entries()
     assert entry.plan.not_done[0].reason == guard.reason
+    assert [(action.verb, str(action.reason)) for action in entry.plan.actions] == [
+        ("request-proposal", "it is New: poll")
+    ]
+    assert [outcome.result for outcome in entry.outcomes] == [Result.HELD_BACK]
+
+
+def test_a_dry_run_reports_what_each_rebalance_waits_for(world: RebalanceCluster):
+    world.create()
+    held_back = "kafkarebalance/kafka/r: nothing is done, dry run: the action is reported, not carried out"
+
+    def report() -> str:
+        world.guard = ActionGuard(dry_run=True)
+        result = world.reconcile_one("r")
+        world.guard = ActionGuard()
+        assert result is not None
+        return build_sentence(result)
+
+    assert report() == f"{held_back}: it is New: a proposal would be requested"
+    world.reconcile(3)
+    assert report() == "kafkarebalance/kafka/r: there is nothing to do"
+    world.annotate("approve")
+    assert report() == f"{held_back}: it is ProposalReady: its execution would be requested"
+    world.reconcile(2)
+    assert report() == "kafkarebalance/kafka/r: there is nothing to do"
+    world.annotate("stop")
+    assert report() == f"{held_back}: it is Rebalancing: its execution would be stopped"
 
 
 @pytest.mark.parametrize("where", ["rebalance", "kafka"])
