@@ -69,6 +69,11 @@ def test_the_log_sentence_counts_what_is_done_and_what_is_left():
     assert plan().format_sentence() == "nodes: nothing to do"
 
 
+def test_the_log_sentence_of_a_reconcile_names_its_object():
+    about = msgspec.structs.replace(plan(increase()), subject=Ref(kind="kafka", namespace="prod", name="c"))
+    assert about.format_sentence() == "kafka/prod/c: resize x1"
+
+
 def test_why_shows_only_what_concerns_the_thing():
     whole = plan(increase("batch"), increase("web"), not_done=(kept("n7"), kept("n8")))
     assert whole.filter_by_ref(Ref(kind="nodegroup", name="web")).format_lines() == [

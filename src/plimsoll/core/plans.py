@@ -122,6 +122,8 @@ class Plan(Value):
     actions: tuple[Action, ...] = ()
     not_done: tuple[NotDone, ...] = ()
     budgets: dict[str, int] = {}
+    subject: Ref | msgspec.UnsetType = msgspec.UNSET
+    """The object whose reconcile this is. Omitted if the plan is about a whole cluster."""
 
     def format_sentence(self, outcomes: tuple[Outcome, ...] | None = None) -> str:
         """One sentence about the loop. Actions that were held back or failed are not done.
@@ -140,7 +142,7 @@ class Plan(Value):
             verbs = _count_verbs([verb for verb, result in results if result is stopped])
             parts += [f"{_RESULT_WORDS[stopped]}: {verbs}"] if verbs else []
         parts += [f"{left} unchanged"] if left else []
-        return f"{self.subsystem}: {'; '.join(parts)}"
+        return f"{self.subject or self.subsystem}: {'; '.join(parts)}"
 
     def format_lines(self) -> list[str]:
         """The whole plan for a terminal: what is done, then what is not, a line each."""

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kafka.errors import RequestTimedOutError
 from kafka.future import Future
 
 from plimsoll.kafka.brokers.connection import Connection
@@ -42,3 +43,14 @@ def test_a_library_that_closes_meanwhile_is_an_error_of_the_request(reviewed: Re
     with pytest.raises(KafkaUnavailable) as raised:
         run_virtual(connection.send(lambda: None, lambda answer: answer, broker=1))
     reviewed(str(raised.value))
+
+
+def test_two_timeouts_have_the_same_text() -> None:
+    texts = set()
+    for waited_ms in (19908, 19920):
+        error = RequestTimedOutError(f"Request timed out after {waited_ms} ms")
+        connection = _connect(lambda _, error=error: Future().failure(error))
+        with pytest.raises(KafkaUnavailable) as raised:
+            run_virtual(connection.send(lambda: None, lambda answer: answer, broker=1))
+        texts.add(str(raised.value))
+    assert texts == {"broker 1 did not answer: [Error 7] RequestTimedOutError: Request timed out"}

@@ -185,6 +185,7 @@ def test_an_act_is_found_under_whoever_it_concerns(world: AutoscaledCluster, kin
     (entry,) = world.run.run_until(world.journal.list_entries(Query(ref=ref)))
     assert [action.verb for action in entry.filter_by_ref(ref).plan.actions] == ["create"]
     assert [outcome.action.verb for outcome in entry.filter_by_ref(ref).outcomes] == ["create"]
+    assert entry.format_sentence().startswith("tidbclusterautoscaler/prod/as1: create x1")
 
 
 def test_one_is_one_instance(world: AutoscaledCluster) -> None:

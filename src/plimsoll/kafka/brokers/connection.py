@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -31,6 +32,7 @@ _BROKERS_TO_ASK: Final = 3
 _MARGIN_S: Final = 5.0
 _LEAST_MS: Final = 100.0
 _LONGEST_PROBLEM: Final = 1000
+_MEASURED_TIME: Final = re.compile(r" after \d+(\.\d+)? ?ms\b")
 _STOP_MS: Final = 2000
 _IN_FLIGHT: Final = 10_000
 """kafka-python refuses further requests to a broker instead of letting them wait."""
@@ -344,6 +346,8 @@ def _make_error(error: BaseException, settings: ConnectionSettings, *, where: st
 
 
 def _hide_secrets(text: str, settings: ConnectionSettings) -> str:
+    """The text of the library without secrets, and without times that differ every time: reports are not repeated."""
+    text = _MEASURED_TIME.sub("", text)
     for secret in settings.list_secrets():
         text = text.replace(secret, "***")
     return text

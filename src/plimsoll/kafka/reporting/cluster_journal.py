@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from plimsoll.core.plans import Ref
@@ -29,6 +30,7 @@ class ClusterJournal:
             plan,
             actions=tuple(self._name_action(action) for action in plan.actions),
             not_done=tuple(self._name_not_done(not_done) for not_done in plan.not_done),
+            subject=self._cluster,
         )
         return await self._journal.append(named, self._name_outcomes(outcomes))
 
@@ -44,7 +46,7 @@ class ClusterJournal:
         if entry is None:
             return None
         actions = tuple(replace(action, target=self._shorten(action.target)) for action in entry.plan.actions)
-        return replace(entry, plan=replace(entry.plan, actions=actions))
+        return replace(entry, plan=replace(entry.plan, actions=actions, subject=UNSET))
 
     async def close(self) -> None:
         """The journal is not ours to close."""

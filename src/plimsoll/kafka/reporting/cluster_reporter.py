@@ -151,7 +151,14 @@ def build_journal_plan(result: ClusterResult, *, number: int) -> tuple[Plan, tup
         NotDone(what=what, about=(result.ref,), reason=reason, concerns=_list_concerned(result, reason))
         for what, reason in _list_reasons(result)
     ]
-    plan = Plan(subsystem=SUBSYSTEM, snapshot=number, at=result.at, actions=actions, not_done=tuple(not_done))
+    plan = Plan(
+        subsystem=SUBSYSTEM,
+        snapshot=number,
+        at=result.at,
+        actions=actions,
+        not_done=tuple(not_done),
+        subject=result.ref,
+    )
     return plan, outcomes
 
 

@@ -180,8 +180,14 @@ def build_journal_plan(result: RebalanceResult, *, number: int) -> tuple[Plan, t
         for what, reason in _list_reasons(result)
     ]
     held = [outcome.action for outcome in outcomes if outcome.result is Result.HELD_BACK]
-    planned = (*held, *actions)
-    plan = Plan(subsystem=SUBSYSTEM, snapshot=number, at=result.at, actions=planned, not_done=tuple(not_done))
+    plan = Plan(
+        subsystem=SUBSYSTEM,
+        snapshot=number,
+        at=result.at,
+        actions=(*held, *actions),
+        not_done=tuple(not_done),
+        subject=concerns[0] if concerns else result.ref,
+    )
     return plan, tuple(outcomes)
 
 

@@ -195,7 +195,14 @@ def build_journal_plan(result: ReconcileResult, *, number: int) -> tuple[Plan, t
         for held in component.decision.held:
             about = (autoscaler, *_list_cluster_refs(held.key, component, result))
             not_done.append(NotDone(what=f"{component.component} left as it is", about=about, reason=held.reason))
-    plan = Plan(subsystem=SUBSYSTEM, snapshot=number, at=result.at, actions=tuple(actions), not_done=tuple(not_done))
+    plan = Plan(
+        subsystem=SUBSYSTEM,
+        snapshot=number,
+        at=result.at,
+        actions=tuple(actions),
+        not_done=tuple(not_done),
+        subject=autoscaler,
+    )
     return plan, tuple(outcomes)
 
 

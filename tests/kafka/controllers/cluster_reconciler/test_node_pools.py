@@ -310,6 +310,7 @@ def test_the_last_broker_pool_that_is_deleted_says_why_it_stays():
         assert list_pool_conditions(bench) == [("Warning", "LastBrokers")]
         pool = Ref(kind="kafkanodepool", namespace="kafka", name="p")
         entries = bench.run.run_until(bench.journal.list_entries(Query(ref=pool)))
+        assert {entry.format_sentence().partition(": ")[0] for entry in entries} == {"kafka/kafka/c"}
         found = [entry.filter_by_ref(pool).plan for entry in entries]
         codes = {not_done.reason.code for plan in found for not_done in plan.not_done}
         assert codes == {"LastBrokers"}

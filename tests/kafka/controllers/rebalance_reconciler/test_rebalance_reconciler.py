@@ -325,6 +325,7 @@ def test_the_journal_says_what_was_done_and_why_it_waits(world: RebalanceCluster
     world.create()
     world.reconcile(3)
     (entry,) = [entry for entry in world.entries() if entry.plan.actions]
+    assert entry.format_sentence().startswith("kafka/kafka/c: request-proposal x1")
     (action,) = entry.plan.actions
     assert (action.verb, str(action.target)) == ("request-proposal", "kafkarebalance/kafka/r")
     assert [str(ref) for ref in action.subjects] == ["kafkarebalance/kafka/r", "kafka/kafka/c"]

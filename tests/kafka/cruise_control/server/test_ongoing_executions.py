@@ -129,6 +129,7 @@ def test_an_entry_of_one_of_several_clusters_is_concluded_under_its_names():
         entry = await find_entry(shared, "broker/ns/c.9")
         assert [outcome.action for outcome in entry.outcomes] == list(entry.plan.actions)
         assert {outcome.action.target.name: outcome.result for outcome in entry.outcomes}["c.9"] is Result.FAILED
+        assert entry.format_sentence().startswith("kafka/ns/c: ")
 
     run_virtual(story)
 
