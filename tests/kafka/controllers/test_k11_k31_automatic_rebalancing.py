@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -263,6 +264,33 @@ def test_k21_a_failed_removal_is_tried_again():
         bench.mend_proposals()
         assert bench.run_to_the_end()[-1] == "Ready"
         assert bench.live == ["c-p-0", "c-p-1", "c-p-2"]
+
+
+@pytest.mark.parametrize("engine", ["plimsoll"], indirect=True)
+def test_k21_where_strimzis_definitions_prune_the_status_a_removal_is_tried_again_with_growing_waits():
+    with OperatorBench(definitions=list_strimzi_definitions()) as bench:
+        bench.make_cluster(brokers=4)
+        bench.spoil_proposals()
+        bench.scale(3)
+        tried: list[int] = []
+        for second in range(0, 240, 15):
+            bench.step()
+            before = len(bench.sent)
+            bench.run_rebalances()
+            tried += [second] * (len(bench.sent) - before)
+            bench.run.advance_by(15)
+        waits = [later - earlier for earlier, later in pairwise(tried)]
+        assert len(waits) == 2
+        assert 30 <= waits[0] < waits[1]
+        assert len(bench.live) == 4
+        bench.mend_proposals()
+        bench.run.advance_by(240)
+        for _ in range(6):
+            bench.step()
+            bench.run_rebalances()
+            bench.run.advance_by(15)
+        assert bench.live == ["c-p-0", "c-p-1", "c-p-2"]
+        assert bench.rebalances == {}
 
 
 def test_k23_stop_holds_the_removal():

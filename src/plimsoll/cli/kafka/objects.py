@@ -56,16 +56,20 @@ async def read_clusters(client: Client, namespace: str) -> tuple[ClusterOverview
 
 
 async def _read_stored(client: Client, kafkas: Iterable[Kafka]) -> dict[tuple[str, str], AutoRebalance]:
-    """What a companion stored of the Kafkas that ask for it. A state that cannot be read is left out."""
+    """What was stored beside Kafkas: by a companion, or where the status is pruned. What cannot be read is left out."""
     import msgspec
 
-    from plimsoll.kafka.controllers.companion_reconciler import decode_state, is_enabled
+    from plimsoll.kafka.controllers.auto_rebalance_states import decode_state
+    from plimsoll.kafka.controllers.companion_reconciler import is_enabled
     from plimsoll.kafka.wire.names import build_auto_rebalance_config_map_name
+    from plimsoll.kafka.wire.status_views import is_view_missing
     from plimsoll.kube.errors import ApiError
     from plimsoll.objects.api.core import ConfigMap
 
     found: dict[tuple[str, str], AutoRebalance] = {}
-    for kafka in filter(is_enabled, kafkas):
+    for kafka in kafkas:
+        if not is_enabled(kafka) and not is_view_missing(kafka.status):
+            continue
         namespace, name = kafka.metadata.namespace, kafka.metadata.name
         try:
             stored = await client.get(ConfigMap, build_auto_rebalance_config_map_name(name), namespace=namespace)

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.node_ids import NodePool, PoolNodeIds
     from plimsoll.kafka.model.requests import Mode
     from plimsoll.kube.client import Client
+    from plimsoll.objects.api.kafka import KafkaStatus
 
 POD_TIMEOUT_S: Final = 300.0
 """How long a reconcile waits for removed pods to go, as Strimzi's operation timeout."""
@@ -133,17 +134,17 @@ class ClusterActuator:
 
     # ---- statuses
 
-    async def write_kafka_status(self, observed: ObservedCluster, patch: Mapping[str, Any]) -> bool:
-        """Write what differs. True: something did. The version is that of the last write of this reconcile."""
+    async def write_kafka_status(self, observed: ObservedCluster, patch: Mapping[str, Any]) -> KafkaStatus | None:
+        """Write what differs. Gives the status as the server keeps it; None: nothing differed."""
         reduced = reduce_patch(observed.status, patch)
         if not reduced:
-            return False
+            return None
         metadata = observed.kafka.metadata
-        await self._client.merge_patch(
+        written = await self._client.merge_patch(
             Kafka, metadata.name, {"status": reduced}, namespace=metadata.namespace, subresource="status"
         )
         _merge(observed.status, reduced)
-        return True
+        return written.status
 
     async def write_pool_status(
         self,

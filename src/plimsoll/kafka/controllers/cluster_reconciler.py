@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
+from plimsoll.kafka.controllers.auto_rebalance_states import AutoRebalanceStates, KeptState
 from plimsoll.kafka.controllers.cluster_actuator import ClusterActuator
 from plimsoll.kafka.controllers.cluster_observer import MODES, KafkaObserver
 from plimsoll.kafka.controllers.errors import ReconcileFailed
@@ -44,7 +45,7 @@ from plimsoll.kafka.wire.names import (
     is_annotated,
 )
 from plimsoll.kafka.wire.node_pools import explain_no_kafka, explain_no_nodes
-from plimsoll.kafka.wire.status_views import build_status_views, read_status_views
+from plimsoll.kafka.wire.status_views import build_status_views
 from plimsoll.operator.pause import PAUSED, ActionGuard, read_pause_annotation
 
 if TYPE_CHECKING:
@@ -160,6 +161,7 @@ class _Reconcile:
         self._observed = observed
         self._kafka = observed.kafka
         self._now = dependencies.clock.now().replace(microsecond=0)
+        self._state = KeptState(AutoRebalanceStates(dependencies.client), observed.kafka)
         self._done: list[AutoRebalanceAction] = []
         self._pod_set_changes: tuple[Action, ...] = ()
 
@@ -173,7 +175,7 @@ class _Reconcile:
             return await self.fail(Reason(code="KafkaUnavailable", message=message))
 
     async def _run(self) -> ClusterResult:
-        decision = self._assign()
+        decision = self._assign(await self._state.read())
         pause = await self._find_pause()
         if self._kafka.metadata.deletion_timestamp is not None and pause is None:
             return self._conclude(await self._rebalance(decision), decision)
@@ -257,11 +259,10 @@ class _Reconcile:
 
     # ---- 1. node ids
 
-    def _assign(self) -> _Decision:
+    def _assign(self, stored: AutoRebalance) -> _Decision:
         configuration = read_auto_rebalance_configuration(self._kafka.spec.cruise_control)
         assignment = assign_node_ids(self._observed.requested, cluster_id=self._kafka.status.cluster_id)
         warnings = [*configuration.warnings, *self._observed.warnings, *assignment.problems[1:]]
-        stored = read_status_views(self._kafka.status)
         return _Decision(configuration=configuration, assignment=assignment, stored=stored, warnings=warnings)
 
     def _find_problem(self, decision: _Decision) -> Reason | None:
@@ -344,7 +345,7 @@ class _Reconcile:
         """Store the added brokers before a pool or a pod set has them: a crash must not lose the list."""
         ahead = plan_write_ahead(await self._build_observation(decision, looks_up=False))
         if ahead is not None:
-            await self._actuator.write_kafka_status(self._observed, build_status_views(ahead))
+            await self._store(ahead)
             decision.stored = ahead
 
     # ---- 3. the scale-down check, and the check of the quorum, which nothing skips
@@ -453,7 +454,7 @@ class _Reconcile:
     async def _rebalance(self, decision: _Decision) -> AutoRebalanceStep:
         step = decide_step(await self._build_observation(decision))
         if step.write_ahead is not None:
-            await self._actuator.write_kafka_status(self._observed, build_status_views(step.write_ahead))
+            await self._store(step.write_ahead)
         return replace(step, stored=await self._actuator.carry_out(self._observed, step, self._done))
 
     async def _build_observation(
@@ -562,8 +563,9 @@ class _Reconcile:
             is_paused=is_paused,
         )
         patch: dict[str, Any] = {"conditions": conditions, "observedGeneration": self._kafka.metadata.generation}
-        if not is_paused:
-            patch |= build_status_views(step.stored)
+        if is_paused:
+            await self._actuator.write_kafka_status(self._observed, patch)
+        else:
             patch["kafkaVersion"] = self._kafka.spec.kafka.version or None
             patch["kafkaMetadataVersion"] = self._kafka.spec.kafka.metadata_version or None
             patch["kafkaNodePools"] = [{"name": name} for name in sorted(self._observed.pools)] or None
@@ -571,7 +573,15 @@ class _Reconcile:
                 patch["registeredNodeIds"] = list(registered) or None
             if cluster_id := self._get_cluster_id(decision):
                 patch["clusterId"] = cluster_id
-        await self._actuator.write_kafka_status(self._observed, patch)
+            await self._store(step.stored, patch)
+
+    async def _store(self, stored: AutoRebalance, patch: dict[str, Any] | None = None) -> None:
+        """Write both views of automatic rebalancing, and more of the status."""
+        await self._state.prepare_write(stored)
+        written = await self._actuator.write_kafka_status(
+            self._observed, {**build_status_views(stored), **(patch or {})}
+        )
+        await self._state.conclude_write(stored, written)
 
 
 def _warn_of_unseen(error: Exception) -> Reason:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 import structlog
 from msgspec.structs import replace
 
 from plimsoll.core.plans import Reason
-from plimsoll.core.values import Value
 from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
+from plimsoll.kafka.controllers.auto_rebalance_states import AutoRebalanceStates, StoredState
 from plimsoll.kafka.controllers.cluster_actuator import ClusterActuator
 from plimsoll.kafka.controllers.cluster_observer import MODES, KafkaObserver
 from plimsoll.kafka.controllers.errors import ReconcileFailed
@@ -32,17 +31,11 @@ from plimsoll.kafka.planning.scaling.auto_rebalance_step import decide_step
 from plimsoll.kafka.planning.scaling.node_ids import assign_node_ids
 from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
 from plimsoll.kafka.wire.auto_rebalance_config import AutoRebalanceConfiguration, read_auto_rebalance_configuration
-from plimsoll.kafka.wire.broker_pods import build_owner_reference
 from plimsoll.kafka.wire.names import (
-    CLUSTER_LABEL,
     PAUSE_ANNOTATION,
-    build_auto_rebalance_config_map_name,
     build_auto_rebalance_name,
     is_annotated,
 )
-from plimsoll.kafka.wire.status_views import build_strimzi_view, build_view
-from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.objects.api.core import ConfigMap
 from plimsoll.operator.pause import ActionGuard, read_pause_annotation
 
 if TYPE_CHECKING:
@@ -57,21 +50,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 ENABLED_ANNOTATION: Final = "plimsoll.io/auto-rebalancing"
 RECHECK_S: Final = 5.0
-_STATE: Final = "state.json"
-_VIEW: Final = "autoRebalance.json"
-_STRIMZI_VIEW: Final = "strimziAutoRebalance.json"
 _BOTH: Final = AutoRebalanceConfiguration(modes=tuple(ModeConfiguration(mode=mode) for mode in MODES))
-
-
-class CompanionState(Value):
-    """What is stored between two reconciles."""
-
-    auto_rebalance: AutoRebalance = AutoRebalance()
-    known: tuple[int, ...] | None = None
-    """Brokers that the pools had in the last reconcile; None: this is the first one, and nothing is an addition."""
-
-
-_DECODER: Final = msgspec.json.Decoder(CompanionState)
 
 
 class CompanionReconciler:
@@ -81,6 +60,7 @@ class CompanionReconciler:
         self._dependencies = dependencies
         self._observer = KafkaObserver(dependencies.client)
         self._actuator = ClusterActuator(dependencies.client, dependencies.clock, dependencies.cruise_controls)
+        self._states = AutoRebalanceStates(dependencies.client)
         self._inputs = RebalanceInputs(self._observer, dependencies.brokers, dependencies.cruise_controls)
 
     async def run(self, namespace: str, name: str) -> ClusterResult | None:
@@ -102,10 +82,10 @@ class CompanionReconciler:
             return None
         await self._configure_engine(observed)
         try:
-            state = await self._read_state(observed.kafka)
+            state = await self._states.read(observed.kafka, is_needed=is_enabled(observed.kafka))
             if not is_enabled(observed.kafka) and state is None:
                 return None
-            result = await self._run(observed, state or CompanionState())
+            result = await self._run(observed, state or StoredState())
         except (KafkaUnavailable, KafkaRefused) as error:
             problem = Reason(code="KafkaUnavailable", message=f"the brokers cannot be seen: {error}")
             result = ClusterResult(kafka=observed.kafka, at=self._get_now(), problem=problem, retry_after_s=RECHECK_S)
@@ -143,7 +123,7 @@ class CompanionReconciler:
         await self._dependencies.reporter.report(result)
         return result
 
-    async def _run(self, observed: ObservedCluster, state: CompanionState) -> ClusterResult:
+    async def _run(self, observed: ObservedCluster, state: StoredState) -> ClusterResult:
         kafka = observed.kafka
         configuration = _read_configuration(kafka)
         assignment = assign_node_ids(observed.requested, cluster_id=kafka.status.cluster_id or "known")
@@ -183,7 +163,7 @@ class CompanionReconciler:
         )
 
     async def _carry_out(
-        self, observed: ObservedCluster, step: AutoRebalanceStep, state: CompanionState, present: tuple[int, ...]
+        self, observed: ObservedCluster, step: AutoRebalanceStep, state: StoredState, present: tuple[int, ...]
     ) -> None:
         kafka = observed.kafka
         ahead = step.write_ahead
@@ -191,9 +171,13 @@ class CompanionReconciler:
             # The additions must outlive a crash in the middle of the actions.
             ahead = replace(state.auto_rebalance, add_brokers=step.stored.add_brokers)
         if ahead is not None:
-            await self._write_state(kafka, state, CompanionState(auto_rebalance=ahead, known=present))
+            await self._write_state(kafka, state, StoredState(auto_rebalance=ahead, known=present))
         stored = await self._actuator.carry_out(observed, step, [])
-        await self._write_state(kafka, state, CompanionState(auto_rebalance=stored, known=present))
+        await self._write_state(kafka, state, StoredState(auto_rebalance=stored, known=present))
+
+    async def _write_state(self, kafka: Kafka, before: StoredState, state: StoredState) -> None:
+        if state != before:
+            await self._states.write(kafka, state)
 
     async def _look(
         self, observed: ObservedCluster, assignment: NodeIdAssignment, stored: AutoRebalance, added: tuple[int, ...]
@@ -206,56 +190,6 @@ class CompanionReconciler:
     async def _find_pause(self, kafka: Kafka) -> Reason | None:
         guard = await self._dependencies.read_guard()
         return guard.reason or ActionGuard(paused=read_pause_annotation(kafka.metadata.annotations)).reason
-
-    # ---- state
-
-    async def _read_state(self, kafka: Kafka) -> CompanionState | None:
-        """None: there is none. A state that cannot be read ends the reconcile: it may name brokers that wait."""
-        name = build_auto_rebalance_config_map_name(kafka.metadata.name)
-        try:
-            found = await self._dependencies.client.get(ConfigMap, name, namespace=kafka.metadata.namespace)
-        except NotFound:
-            return None
-        if found.metadata.labels.get(CLUSTER_LABEL) != kafka.metadata.name:
-            if not is_enabled(kafka):
-                return None
-            where = f"configmap/{kafka.metadata.namespace}/{name}"
-            message = f"{where} is not ours, and the state of automatic rebalancing needs its name: rename it"
-            raise ReconcileFailed(Reason(code="ConfigMapNameConflict", message=message))
-        try:
-            return decode_state(found)
-        except msgspec.DecodeError as error:
-            message = f"configmap/{kafka.metadata.namespace}/{name}: {_STATE} cannot be read: {error}; delete it"
-            raise ReconcileFailed(Reason(code="StateUnreadable", message=message)) from error
-
-    async def _write_state(self, kafka: Kafka, before: CompanionState, state: CompanionState) -> None:
-        name, namespace = build_auto_rebalance_config_map_name(kafka.metadata.name), kafka.metadata.namespace
-        if state == before:
-            return
-        data = {
-            _STATE: msgspec.json.encode(state).decode(),
-            _VIEW: msgspec.json.encode(build_view(state.auto_rebalance) or {}).decode(),
-            _STRIMZI_VIEW: msgspec.json.encode(build_strimzi_view(state.auto_rebalance) or {}).decode(),
-        }
-        client = self._dependencies.client
-        try:
-            await client.merge_patch(ConfigMap, name, {"data": data}, namespace=namespace)
-        except NotFound:
-            metadata = {
-                "name": name,
-                "namespace": namespace,
-                "labels": {CLUSTER_LABEL: kafka.metadata.name},
-                "ownerReferences": [build_owner_reference(kafka, is_controller=False)],
-            }
-            try:
-                await client.create(ConfigMap, {"metadata": metadata, "data": data}, namespace=namespace)
-            except AlreadyExists:
-                await client.merge_patch(ConfigMap, name, {"data": data}, namespace=namespace)
-
-
-def decode_state(found: ConfigMap) -> CompanionState:
-    """The state in a ConfigMap. Raises `msgspec.DecodeError`."""
-    return _DECODER.decode(found.data.get(_STATE, ""))
 
 
 def is_enabled(kafka: Kafka) -> bool:

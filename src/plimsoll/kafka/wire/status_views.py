@@ -82,6 +82,13 @@ def read_status_views(status: KafkaStatus) -> AutoRebalance:
     return _read_strimzi_view(summary) if summary is not None else AutoRebalance()
 
 
+def is_view_missing(status: KafkaStatus) -> bool:
+    """Whether only Strimzi's view has an operation: the definitions prune the other, or Strimzi wrote the status."""
+    summary = status.auto_rebalance
+    has_view = status.cruise_control is not None and status.cruise_control.auto_rebalance is not None
+    return not has_view and summary is not None and (summary.state in _RUNNING or bool(summary.modes))
+
+
 def _read_view(view: AutoRebalanceStatus, summary: AutoRebalanceSummary | None) -> AutoRebalance:
     state = _STATES[view.state]
     running = _MODES.get(view.running)
