@@ -180,7 +180,7 @@ def test_a_plan_whose_replicas_another_client_moved_is_not_executed(
     monkeypatch.setattr(executor, "METADATA_LAG_S", 0.03)
     ended = add(tmp_path)
     assert ended.returncode == 1
-    assert "another client moves replicas of the plan, or has moved them since it was made: a-0" in ended.stderr
+    assert "replicas of the plan have moved since it was made, or another client moves them now: a-0" in ended.stderr
     assert "receive replicas: held back" in explain(tmp_path)
     assert {key: targets[0] for key, targets in kafka.sent_targets.items()} == foreign
     assert all(len(targets) == 1 for targets in kafka.sent_targets.values())

@@ -46,8 +46,8 @@ def explain_others(keys: Collection[TopicPartition]) -> Reason:
 def explain_outdated(keys: Collection[TopicPartition]) -> Reason:
     return Reason(
         code="PlanOutdated",
-        message=f"another client moves replicas of the plan, or has moved them since it was made: {name_some(keys)}; "
-        "plan again",
+        message="replicas of the plan have moved since it was made, or another client moves them now: "
+        f"{name_some(keys)}; plan again",
         facts={"partitions": len(keys)},
     )
 

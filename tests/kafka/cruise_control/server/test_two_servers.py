@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ADD = "json=true&brokerid=9&dryrun=false&replication_throttle=5000000&concurrent_partition_movements_per_broker=1"
 
+REMOVE = "json=true&brokerid=9&dryrun=false"
+
 
 def build_two(clock: Clock) -> tuple[Cluster, Cluster]:
     """The same brokers, with two records."""
@@ -59,7 +61,7 @@ def test_of_two_servers_with_two_plans_for_one_partition_one_executes():
                 one.call("POST", "add_broker", ADD), other.call("POST", "add_broker", other_query)
             )
             assert (adding.status, refused.status) == (200, 500)
-            assert "another client moves replicas of the plan" in refused.json["errorMessage"]
+            assert "replicas of the plan have moved since it was made" in refused.json["errorMessage"]
             assert "plan again" in str(await read_outcomes(journal, 3))
             await clock.sleep(600)
             assert await read_status(one, adding) == "Completed"
@@ -99,11 +101,14 @@ def test_a_removal_of_a_broker_that_another_server_fills_is_not_complete_and_bot
         ):
             adding = await one.call("POST", "add_broker", ADD)
             await clock.sleep(after_s)
-            removing = await other.call("POST", "remove_broker", "json=true&brokerid=9&dryrun=false")
+            removing = await other.call("POST", "remove_broker", REMOVE)
             assert (adding.status, removing.status) == (200, 200)
             await clock.sleep(900)
             assert await read_status(one, adding) == "CompletedWithError"
             assert await read_status(other, removing) == "CompletedWithError"
+            task = removing.headers["user-task-id"]
+            polled = await other.call("POST", "remove_broker", REMOVE, headers={"user-task-id": task})
+            assert "broker 9 got 1 replica while it was emptied" in polled.json["errorMessage"]
         assert "1 movement was not completed, of a-0 (the replicas are on " in str(await read_outcomes(journals[0], 9))
         reported = str(await read_outcomes(journals[1], 9))
         assert "broker 9 got 1 replica while it was emptied" in reported

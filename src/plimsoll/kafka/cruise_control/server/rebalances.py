@@ -205,10 +205,12 @@ class Rebalances:
                 lambda recorded: executor.execute(task.id, result.proposals, options, request=recorded),
             )
             succeeded = outcome.end is ExecutionEnd.COMPLETED and not result.kept_on_leaving
+            if outcome.not_emptied:
+                answer = _build_error(task, PlimsollError(str(outcome.reason)))
         except (Unreachable, RecordUnusable, ExecutionRefused) as error:
             # Nothing has begun, and a later request may succeed.
             log.warning("cruise_control.execution_not_begun", task=task.id, problem=str(error))
-            answer = _build_not_begun(task, error)
+            answer = _build_error(task, error)
         except PlimsollError as error:
             log.warning("cruise_control.execution_failed", task=task.id, problem=str(error))
         finally:
@@ -307,7 +309,7 @@ def _read_request(url: str) -> tuple[Endpoint, Parameters]:
         return endpoint, Parameters({})
 
 
-def _build_not_begun(task: UserTask, error: Unreachable | RecordUnusable | ExecutionRefused) -> Answer:
+def _build_error(task: UserTask, error: PlimsollError) -> Answer:
     failure = build_failure(error)
     where = f"{task.endpoint.method} request '/{task.endpoint.path}'"
     return build_error_answer(f"Error processing {where} due to: '{failure.message}'.", failure)
