@@ -13,6 +13,39 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).parents[2]
 SOURCE = REPOSITORY / "src"
+STATEMENTS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+
+
+@cache
+def python_files(folder: str) -> tuple[Path, ...]:
+    """The Python files below a folder of the repository, without generated code."""
+    return tuple(path for path in sorted((REPOSITORY / folder).rglob("*.py")) if "generated" not in path.parts)
+
+
+@cache
+def read_file(path: Path) -> str:
+    """The text of a file, read once for all tests."""
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def parse_file(path: Path) -> ast.Module:
+    """The syntax tree of a file, parsed once for all tests."""
+    return ast.parse(read_file(path))
+
+
+def iterate_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements directly below a node. Expressions, most of a tree, are passed over: they define nothing."""
+    return (child for child in ast.iter_child_nodes(node) if isinstance(child, STATEMENTS))
+
+
+def walk_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements below a node."""
+    pending = [node]
+    while pending:
+        for statement in iterate_statements(pending.pop()):
+            yield statement
+            pending.append(statement)
 
 
 @dataclass(frozen=True)
@@ -28,7 +61,7 @@ class Module:
 
     @cached_property
     def tree(self) -> ast.Module:
-        return ast.parse(self.path.read_text(encoding="utf-8"))
+        return parse_file(self.path)
 
     def classes(self) -> Iterator[ast.ClassDef]:
         return (statement for statement in self.tree.body if isinstance(statement, ast.ClassDef))
@@ -48,9 +81,7 @@ class Module:
 def modules() -> dict[str, Module]:
     """All modules by dotted name, without generated code."""
     found = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        if "generated" in path.parts:
-            continue
+    for path in python_files("src"):
         name = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
         found[name] = Module(name, path)
     return found

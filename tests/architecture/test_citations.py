@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.architecture.source_tree import REPOSITORY
+from tests.architecture.source_tree import REPOSITORY, python_files, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,14 +43,14 @@ def sections(page: Path) -> frozenset[str]:
 
 
 def cited_files() -> list[Path]:
-    found = [path for folder in ("src", "tests", "benchmarks") for path in (REPOSITORY / folder).rglob("*.py")]
+    found = [path for folder in ("src", "tests", "benchmarks") for path in python_files(folder)]
     return [*found, *(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY / "docs" / "reference").glob("*.md")]
 
 
 def test_every_cited_section_exists():
     missing = []
     for path in cited_files():
-        for citation in CITATION.finditer(path.read_text(encoding="utf-8")):
+        for citation in CITATION.finditer(read_file(path)):
             page = REPOSITORY / citation["path"]
             where = f"{path.relative_to(REPOSITORY)}: {citation[0].strip()}"
             if not page.exists():
@@ -71,15 +71,15 @@ def test_a_section_or_step_that_is_not_there_is_noticed():
 def test_no_section_is_cited_without_its_page():
     bare = []
     for folder in ("src", "tests", "benchmarks"):
-        for path in (REPOSITORY / folder).rglob("*.py"):
-            for line, text in _prose(path):
+        for path in python_files(folder):
+            for line, text in _prose(path) if BARE_CITATION.search(read_file(path)) else ():
                 bare += [f"{path.relative_to(REPOSITORY)}:{line}: {found}" for found in BARE_CITATION.findall(text)]
     assert not bare, "\n".join(bare)
 
 
 def _prose(path: Path) -> Iterator[tuple[int, str]]:
     """Comments and docstrings of a file, with their first lines."""
-    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+    for token in tokenize.generate_tokens(io.StringIO(read_file(path)).readline):
         is_docstring = token.type == tokenize.STRING and token.string.startswith('"""')
         if token.type == tokenize.COMMENT or is_docstring:
             yield token.start[0], token.string

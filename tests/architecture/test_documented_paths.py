@@ -6,6 +6,7 @@ docs/architecture.md also lists the files that a pod, a node, a request or a wri
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 
@@ -21,6 +22,7 @@ QUOTED = re.compile(r"`([^`\n]+)`")
 FILE_NAME = re.compile(r"\w+\.py")
 NAME = re.compile(r"[a-z]+(?:_[a-z0-9]+)+|[A-Z][A-Za-z]+|begin|optimize")
 """Names of functions and classes. One word in lower case is mostly a word of a command or of Kubernetes."""
+DEFINED = re.compile(r'\b(?:def|class) (\w+)|"(\w+)"')
 NOT_BUILT = frozenset({"console/", "fleet/"})
 """Layers that the table of layers announces."""
 
@@ -79,9 +81,15 @@ def test_functions_and_classes_that_a_page_names_exist(page: str):
     text = (REPOSITORY / page).read_text(encoding="utf-8")
     names = {quoted for quoted in QUOTED.findall(text) if NAME.fullmatch(quoted)}
     names -= {folder.name for folder in PACKAGE.rglob("*") if folder.is_dir()}
-    source = "\n".join(file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py"))
-    # Reason codes are constants.
-    assert not [name for name in sorted(names) if not re.search(rf'(?:def|class) {name}\b|"{name}"', source)]
+    assert not sorted(names - find_defined_names())
+
+
+@cache
+def find_defined_names() -> set[str]:
+    """The functions and classes of the package, and its quoted words: reason codes are constants."""
+    sources = (file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py"))
+    pairs = [pair for source in sources for pair in DEFINED.findall(source)]
+    return {name for pair in pairs for name in pair if name}
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pytest
 
-from tests.architecture.source_tree import SOURCE
+from tests.architecture.source_tree import SOURCE, iterate_statements, parse_file, python_files, walk_statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -86,7 +86,8 @@ class Exceptions:
 def find_exception_classes(trees: Iterable[ast.Module]) -> set[str]:
     """The exceptions of Python and the classes of the tree that derive from them."""
     found = {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception)}
-    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    statements = [statement for tree in trees for statement in walk_statements(tree)]
+    classes = [statement for statement in statements if isinstance(statement, ast.ClassDef)]
     bases = {node.name: {ast.unparse(base).split(".")[-1] for base in node.bases} for node in classes}
     while more := {name for name, parents in bases.items() if parents & found} - found:
         found |= more
@@ -107,7 +108,7 @@ def find_registered_commands(trees: Iterable[ast.Module]) -> set[str]:
 
 
 def iterate_functions(node: ast.AST, outer: str = "") -> Iterator[tuple[str, Function]]:
-    for child in ast.iter_child_nodes(node):
+    for child in iterate_statements(node):
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield f"{outer}{child.name}", child
         inner = (
@@ -142,10 +143,7 @@ def is_named_after_value(name: str) -> bool:
 
 @cache
 def find_other_names() -> set[str]:
-    files = {file.relative_to(SOURCE).as_posix(): file for file in sorted(SOURCE.rglob("*.py"))}
-    trees = {
-        path: ast.parse(file.read_text(encoding="utf-8")) for path, file in files.items() if "/generated/" not in path
-    }
+    trees = {file.relative_to(SOURCE).as_posix(): parse_file(file) for file in python_files("src")}
     exceptions = Exceptions(trees)
     return {
         f"{path} {name}"

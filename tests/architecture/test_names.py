@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.architecture.source_tree import REPOSITORY, modules, subsystem
+from tests.architecture.source_tree import REPOSITORY, modules, parse_file, python_files, read_file, subsystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +55,8 @@ PERSONS = SPOKEN_WORDS | frozenset({"anybody", "everybody", "hears", "heard", "s
 SPOKEN = re.compile(rf"\b(?:{'|'.join(sorted(SPOKEN_WORDS))})\b", re.IGNORECASE)
 TEST = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 NAME_PART = re.compile(r"[A-Z]?[a-z]+")
+BARE_VARIABLE = re.compile(r"\bfor\b(?:(?!\bin\b)[^:])*?\b(?:one|each)\b|\blambda\b[^:]*\b(?:one|each)\b")
+"""What the text of a file has that loops over `one` or `each`. Prose may have it too."""
 IDENTIFIER_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 ALLOWED = frozenset({"plimsoll.scheduling.verdicts"})
 """Scheduling verdicts are values: `Fits | DoesNotFit`."""
@@ -68,9 +70,9 @@ def test_modules_have_names_of_the_field():
 def test_identifiers_are_names_of_the_field():
     found = [
         f"{path.relative_to(REPOSITORY)}:{token.start[0]}: {token.string}"
-        for path in sorted((REPOSITORY / "src").rglob("*.py"))
-        if "generated" not in path.parts
-        for token in tokenize.generate_tokens(io.StringIO(_read_without_home(path)).readline)
+        for path in python_files("src")
+        if _is_private(text := _read_without_home(path))  # else no name of the file is, and it needs no tokens
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
         if token.type == tokenize.NAME and _is_private(token.string)
     ]
     assert not found, "rename by docs/glossary.md:\n" + "\n".join(found)
@@ -78,7 +80,7 @@ def test_identifiers_are_names_of_the_field():
 
 def _read_without_home(path: Path) -> str:
     """The text of a module without the name of the function that finds the directory of a user."""
-    return path.read_text(encoding="utf-8").replace("Path.home()", "Path()")
+    return read_file(path).replace("Path.home()", "Path()")
 
 
 @pytest.mark.parametrize(
@@ -102,9 +104,9 @@ def _is_private(name: str) -> bool:
 def test_names_and_docstrings_do_not_speak_of_machines_as_of_people(folder: str):
     found = [
         f"{path.relative_to(REPOSITORY)}:{line}: {word}"
-        for path in sorted((REPOSITORY / folder).rglob("*.py"))
-        if "generated" not in path.parts and path != HERE
-        for line, word in _spoken_words(path)
+        for path in python_files(folder)
+        if path != HERE
+        for line, word in _spoken_words(read_file(path))
     ]
     assert not found, "\n".join(found)
 
@@ -112,16 +114,20 @@ def test_names_and_docstrings_do_not_speak_of_machines_as_of_people(folder: str)
 def test_names_of_tests_do_not_speak_of_machines_as_of_people():
     found = [
         f"{path.relative_to(REPOSITORY)}: {name}"
-        for path in sorted((REPOSITORY / "tests").rglob("test_*.py"))
-        for name in TEST.findall(path.read_text(encoding="utf-8"))
+        for path in python_files("tests")
+        if path.name.startswith("test_")
+        for name in TEST.findall(read_file(path))
         if not PERSONS.isdisjoint(name.split("_"))
     ]
     assert not found, "\n".join(found)
 
 
-def _spoken_words(path: Path) -> Iterator[tuple[int, str]]:
+def _spoken_words(text: str) -> Iterator[tuple[int, str]]:
     """Spoken words in names, comments and docstrings, with their lines."""
-    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+    lowered = text.lower()
+    if not any(word in lowered for word in SPOKEN_WORDS):
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.NAME:
             words = {part.lower() for part in NAME_PART.findall(token.string)} & SPOKEN_WORDS
             yield from ((token.start[0], token.string) for _ in words)
@@ -167,16 +173,15 @@ def _is_participle(word: str) -> bool:
 @pytest.mark.parametrize("folder", ["src", "tests", "benchmarks"])
 def test_loop_variables_say_what_they_hold(folder: str):
     found = [
-        f"{path.relative_to(REPOSITORY)}:{line}"
-        for path in sorted((REPOSITORY / folder).rglob("*.py"))
-        if "generated" not in path.parts
-        for line in _loops_over_one(path)
+        f"{path.relative_to(REPOSITORY)}:{line}" for path in python_files(folder) for line in _loops_over_one(path)
     ]
     assert not found, "\n".join(found)
 
 
 def _loops_over_one(path: Path) -> Iterator[int]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    if not BARE_VARIABLE.search(read_file(path)):
+        return
+    for node in ast.walk(parse_file(path)):
         if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
             names = (name for name in ast.walk(node.target) if isinstance(name, ast.Name))
             yield from (name.lineno for name in names if name.id in {"one", "each"})
