@@ -27,7 +27,7 @@ WAITING_FILES = frozenset(
     }
 )
 """Files whose tests wait for minutes of real time: they begin first, so that others use the machine meanwhile."""
-FEW_EXAMPLES = 60
+FEW_EXAMPLES = 30
 """A property with more examples than this tries a quarter of the rest in short runs."""
 
 # No test asserts seconds, hypothesis included: a slow machine is no failure. In CI the same change gives the same
@@ -74,8 +74,7 @@ def _shorten(test: object) -> None:
     inner: Any = getattr(test, "__func__", test)
     if not is_hypothesis_test(inner):
         return
-    # Absent where a property has no settings of its own: then it does not ask for many.
-    wanted = getattr(inner, "_hypothesis_internal_use_settings", None)
-    if wanted is not None and wanted.max_examples > FEW_EXAMPLES:
+    wanted = getattr(inner, "_hypothesis_internal_use_settings", settings.default)
+    if wanted.max_examples > FEW_EXAMPLES:
         fewer = FEW_EXAMPLES + (wanted.max_examples - FEW_EXAMPLES) // 4
         inner._hypothesis_internal_use_settings = settings(wanted, max_examples=fewer)

@@ -21,7 +21,7 @@ from plimsoll.testing import run_virtual
 from tests.faults.crashes import CrashAfter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from plimsoll.runtime.clocks import VirtualClock
     from tests.faults.ports import Fault
@@ -42,9 +42,9 @@ def sweep_crashes(
     build_instance: Callable[[Any, Through], Any],
     run: Callable[[Any], Awaitable[None] | None],
     check: Callable[[Any], Awaitable[None] | None],
-    at_most: int = 1_000,
+    calls: Iterable[int] = range(1, 1_001),
 ) -> int:
-    """Crash after every call in turn; a second instance, unharmed, finishes. Gives the number of crash points."""
+    """Crash after every one of `calls` in turn; a second instance, unharmed, finishes. Gives the number of calls."""
     story = _SweptRun(build_world, build_instance, run, check)
 
     async def attempt(crash: CrashAfter, clock: VirtualClock) -> None:
@@ -54,7 +54,7 @@ def sweep_crashes(
             await _settled(story.run(story.build_instance(world, _untouched)))
         await _settled(story.check(world))
 
-    return _sweep(CrashAfter, attempt, at_most)
+    return _sweep(CrashAfter, attempt, calls)
 
 
 def sweep_faults(
@@ -64,9 +64,9 @@ def sweep_faults(
     build_instance: Callable[[Any, Through], Any],
     run: Callable[[Any], Awaitable[None] | None],
     check: Callable[[Any], Awaitable[None] | None],
-    at_most: int = 1_000,
+    calls: Iterable[int] = range(1, 1_001),
 ) -> int:
-    """Put the fault on every call in turn (`make_fault=LoseAnswers`); the same instance must get over it."""
+    """Put the fault on every one of `calls` in turn (`make_fault=LoseAnswers`); the same instance must get over it."""
     story = _SweptRun(build_world, build_instance, run, check)
 
     async def attempt(fault: Fault, clock: VirtualClock) -> None:
@@ -74,11 +74,12 @@ def sweep_faults(
         await _settled(story.run(story.build_instance(world, fault.wrap)))
         await _settled(story.check(world))
 
-    return _sweep(make_fault, attempt, at_most)
+    return _sweep(make_fault, attempt, calls)
 
 
-def _sweep(make_fault: Callable[[int], Any], attempt: Callable[[Any, VirtualClock], Any], at_most: int) -> int:
-    for n in range(1, at_most + 1):
+def _sweep(make_fault: Callable[[int], Any], attempt: Callable[[Any, VirtualClock], Any], calls: Iterable[int]) -> int:
+    completed = 0
+    for n in calls:
         fault = make_fault(n)
         try:
             run_virtual(functools.partial(attempt, fault))
@@ -87,10 +88,11 @@ def _sweep(make_fault: Callable[[int], Any], attempt: Callable[[Any, VirtualCloc
             error.add_note(f"{type(fault).__name__} struck at {method}")
             raise
         if fault.struck is None:
-            if n == 1:
+            if completed == 0:
                 raise AssertionError("the instance made no call through a wrapped port: the sweep tried nothing")
-            return n - 1
-    raise AssertionError(f"the fault still struck at call {at_most}: is there an end to this run?")
+            return completed
+        completed = n
+    raise AssertionError(f"the fault still struck at call {completed}: is there an end to this run?")
 
 
 async def _run_into(crash: CrashAfter, run: Callable[[Any], Any], instance: object) -> None:

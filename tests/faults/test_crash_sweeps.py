@@ -182,7 +182,7 @@ def test_a_run_without_end_is_given_up():
             build_instance=IdempotentController,
             run=IdempotentController.run,
             check=check,
-            at_most=5,
+            calls=range(1, 6),
         )
 
 

@@ -12,6 +12,7 @@ from plimsoll.local.initial_cluster import InitialCluster, prepare_cluster
 from plimsoll.objects.api.simulated_cloud import CLOUD_RESOURCES
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.entropy import SeededEntropy
+from tests.effort import choose_calls
 from tests.faults import CrashAfter, Crashed
 from tests.local.apiserver.builders import ADMIN, MERGE, ApiServerHarness
 
@@ -101,7 +102,7 @@ def test_a_definition_that_was_changed_is_brought_up_to_date(world: EmptyApiServ
 
 
 def test_a_start_that_ends_at_any_write_is_made_good_by_the_next():
-    for calls in range(1, 100):
+    for calls in choose_calls(100):
         with EmptyApiServer() as world:
             try:
                 world.start(through=lambda port, calls=calls: CrashAfter(calls).wrap(port))

@@ -10,6 +10,7 @@ import pytest
 
 from plimsoll.kube.errors import AnswerLost, NotSent
 from plimsoll.local.controller_manager.services import build_garbage_collector_services
+from tests.effort import choose_calls
 from tests.faults import CrashAfter
 from tests.faults.answers import Answer5xx, LoseAnswers
 from tests.faults.faulty_transport import FaultyTransport, Read, TransportFaults
@@ -335,7 +336,7 @@ def test_a_pod_that_the_server_refuses_fails_alone(cluster: PodSetCluster):
 
 def test_a_crash_after_any_call_leads_to_the_same_end():
     crash = CrashAfter(1)
-    for number in range(1, 200):
+    for number in choose_calls(200):
         crash = CrashAfter(number)
         with CrashingPodSetCluster(crash) as cluster:
             cluster.surviving(partial(_have, cluster))
@@ -357,7 +358,7 @@ def _have(cluster: CrashingPodSetCluster) -> None:
 
 @pytest.mark.parametrize("is_lost", [True, False], ids=["answer lost", "not sent"])
 def test_any_call_may_fail_once(is_lost: bool):
-    for number in range(1, 200):
+    for number in choose_calls(200, first=2 if is_lost else 3):
         fault: Fault = LoseAnswers(number, error=lambda: AnswerLost("lost"))
         if not is_lost:
             fault = Answer5xx(number, error=lambda _: NotSent("refused"))

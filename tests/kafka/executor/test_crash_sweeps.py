@@ -13,6 +13,7 @@ from plimsoll.kafka.brokers.ports import KafkaUnavailable
 from plimsoll.kafka.executor.executor import Executor
 from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions
 from plimsoll.testing import run_virtual
+from tests.effort import choose_calls
 from tests.faults import Answer5xx, LoseAnswers
 from tests.faults.crashes import CrashAfter, Crashed
 from tests.faults.sweeps import sweep_crashes, sweep_faults
@@ -70,7 +71,11 @@ def check_story(story: Story) -> None:
 @pytest.mark.parametrize("mode", ["add", "remove"])
 def test_k36_after_a_crash_at_any_call_the_end_is_the_same(mode: str, capsys: pytest.CaptureFixture[str]):
     runs = sweep_crashes(
-        build_world=partial(build_story, mode), build_instance=build_instance, run=run_instance, check=check_story
+        build_world=partial(build_story, mode),
+        build_instance=build_instance,
+        run=run_instance,
+        check=check_story,
+        calls=choose_calls(1000),
     )
     with capsys.disabled():
         sys.stdout.write(f"\n{mode}: {runs} crash points\n")
@@ -98,7 +103,13 @@ def test_k36_a_process_that_stops_after_a_crash_restores_what_was(mode: str, cap
         for key, (replicas, _) in story.cluster.assignment().items():
             assert replicas in ([*origins.get(key, ())], story.end[key][0]), key
 
-    runs = sweep_crashes(build_world=partial(build_story, mode), build_instance=build_instance, run=run, check=check)
+    runs = sweep_crashes(
+        build_world=partial(build_story, mode),
+        build_instance=build_instance,
+        run=run,
+        check=check,
+        calls=choose_calls(1000, first=2),
+    )
     with capsys.disabled():
         sys.stdout.write(f"\n{mode}, then stopped: {runs} crash points\n")
     assert runs > 40
@@ -122,7 +133,12 @@ def test_an_answer_that_is_lost_at_any_call_changes_nothing(mode: str, fault: st
             await run_instance(instance)
 
     runs = sweep_faults(
-        make, build_world=partial(build_story, mode), build_instance=through_brokers, run=run, check=check_story
+        make,
+        build_world=partial(build_story, mode),
+        build_instance=through_brokers,
+        run=run,
+        check=check_story,
+        calls=choose_calls(1000, first=3 if fault == "lost answer" else 1),
     )
     assert runs > 40
 

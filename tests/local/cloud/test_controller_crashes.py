@@ -16,6 +16,7 @@ from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import THE_CLOUD, Cloud, Machine, NodeGroup
 from plimsoll.runtime.entropy import SeededEntropy
+from tests.effort import choose_calls
 from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
 from tests.kube.embedded_api import UNLIMITED
 from tests.local.apiserver.builders import ADMIN, new_server
@@ -105,7 +106,9 @@ async def check(world: CrashingCloudCluster) -> None:
 
 
 def test_a_crash_after_any_write_loses_and_doubles_nothing():
-    points = sweep_crashes(build_world=build_world, build_instance=build_instance, run=run, check=check)
+    points = sweep_crashes(
+        build_world=build_world, build_instance=build_instance, run=run, check=check, calls=choose_calls(1000)
+    )
     assert points > 15
 
 
@@ -116,6 +119,7 @@ def test_a_lost_answer_to_any_write_loses_and_doubles_nothing():
         build_instance=build_instance,
         run=patient_run,
         check=check,
+        calls=choose_calls(1000, first=2),
     )
     assert points > 15
 

@@ -10,6 +10,7 @@ from plimsoll.local.controller_manager.services import (
     build_node_lifecycle_services,
 )
 from plimsoll.local.liveness import ReportedLiveness
+from tests.effort import choose_calls
 from tests.faults import CrashAfter
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import LocalClusterHarness
@@ -52,15 +53,16 @@ class CrashingCluster(LocalClusterHarness):
 
 
 def swept(parts: Any, story: Callable[[CrashingCluster], None]) -> int:
-    """The story with a crash after each call in turn; gives how many calls there were."""
-    n = 0
-    while True:
-        n += 1
-        crash = CrashAfter(n)
+    """The story with a crash after calls in turn; gives how many calls there were."""
+    completed = 0
+    for number in choose_calls(1000):
+        crash = CrashAfter(number)
         with CrashingCluster(parts, crash) as world:
             story(world)
         if crash.struck is None:
-            return n - 1
+            return completed
+        completed = number
+    raise AssertionError("is there an end to this?")
 
 
 def test_a_namespace_is_emptied_and_let_go():

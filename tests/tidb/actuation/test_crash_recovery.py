@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.effort import CALLS_APART, choose_calls
 from tests.faults import CrashAfter
 from tests.tidb.actuation.draining_clusters import DrainingCluster
 from tests.tidb.autoscaled_clusters import AUTO, GROUP, FakeServer, group
@@ -76,7 +77,7 @@ def ended(story: str, crash: CrashAfter | None) -> dict[str, Any]:
 def test_after_a_crash_at_any_write_it_ends_the_same(story: str) -> None:
     expected = ended(story, None)
     assert expected["clusters"] == (["auto-dbf6f9fdd", "db"] if story == "change of mind" else ["db"])
-    for number in range(1, 200):
+    for number in choose_calls(200, list(STORIES).index(story) % CALLS_APART + 1):
         crash = CrashAfter(number)
         found = ended(story, crash)
         assert json.dumps(found) == json.dumps(expected), f"after write {number}: {crash.struck}"

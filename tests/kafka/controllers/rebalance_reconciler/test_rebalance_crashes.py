@@ -13,6 +13,7 @@ import pytest
 from plimsoll.kafka.model.rebalances import RebalanceRefused, TransientReason
 from plimsoll.kube.errors import AnswerLost
 from plimsoll.operator.reconcile_all import FailedReconcile
+from tests.effort import CALLS_APART, choose_calls
 from tests.faults import CrashAfter, LoseAnswers
 from tests.faults.crashes import Crashed
 from tests.kafka.controllers.rebalance_reconciler.rebalance_cluster import RebalanceCluster, ScriptedCruiseControl
@@ -183,7 +184,7 @@ def test_after_a_crash_at_any_call_the_end_is_the_same(
 ):
     expected = play(story)
     assert (expected.state, expected.executed) == STORIES[story]
-    for number in range(1, 500):
+    for number in choose_calls(500, list(STORIES).index(story) % CALLS_APART + 1):
         crash = CrashAfter(number)
         assert play(story, crash) == expected, f"after call {number}, {crash.struck}"
         if crash.struck is None:
@@ -200,7 +201,7 @@ def test_after_a_crash_at_any_call_the_end_is_the_same(
 @pytest.mark.parametrize("story", [approve, stop, delete], ids=lambda story: story.__name__)
 def test_after_a_lost_answer_of_any_call_the_end_is_the_same(story: Callable[[FaultyRebalanceCluster], None]):
     expected = play(story)
-    for number in range(1, 500):
+    for number in choose_calls(500, first=2):
         fault = LoseAnswers(number, error=lambda: AnswerLost("the answer was lost"))
         with FaultyRebalanceCluster(fault) as world:
             # Answers of Cruise Control are values; these are calls to the API server.
@@ -233,7 +234,7 @@ class _Nth:
 @pytest.mark.parametrize("story", [run_automatically, run_slowly, stop, delete], ids=lambda story: story.__name__)
 def test_after_a_lost_answer_of_cruise_control_the_end_is_the_same(story: Callable[[FaultyRebalanceCluster], None]):
     expected = play(story)
-    for number in range(1, 100):
+    for number in choose_calls(100):
         nth = _Nth(number)
         with FaultyRebalanceCluster(None) as world:
             world.cruise_control.loses_answer = nth
@@ -252,7 +253,7 @@ def test_after_an_error_of_cruise_control_the_end_is_the_same(
     expected = play(story)
     busy = RebalanceRefused(reason=TransientReason.SERVER_BUSY, message="503", is_transient=True)
     names = ("request_rebalance", "read_user_task", "find_execution", "stop_execution", "read_executor_state")
-    for number in range(1, 100):
+    for number in choose_calls(100, first=2):
         nth = _Nth(number)
         with monkeypatch.context() as patched:
             for name in names:

@@ -11,6 +11,7 @@ from plimsoll.local.controller_manager.workloads.daemon_sets.controller import b
 from plimsoll.local.controller_manager.workloads.jobs.controller import build_job_services
 from plimsoll.local.controller_manager.workloads.stateful_sets.controller import build_stateful_set_services
 from plimsoll.objects.api.meta import format_time
+from tests.effort import choose_calls
 from tests.faults import CrashAfter
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import CrashingLocalCluster, LocalClusterHarness
@@ -114,15 +115,16 @@ class CrashingWorkloadCluster(CrashingLocalCluster, WorkloadCluster):
 
 
 def sweep_crashes(parts: Parts, story: Callable[[CrashingWorkloadCluster], None]) -> int:
-    """The story with a crash after each call of the controllers in turn; gives how many calls there were."""
-    n = 0
-    while True:
-        n += 1
-        crash = CrashAfter(n)
+    """The story with a crash after calls of the controllers in turn; gives how many calls there were."""
+    completed = 0
+    for number in choose_calls(1000):
+        crash = CrashAfter(number)
         with CrashingWorkloadCluster(parts, crash) as world:
             story(world)
         if crash.struck is None:
-            return n - 1
+            return completed
+        completed = number
+    raise AssertionError("is there an end to this?")
 
 
 def _is_ready(pod: Any) -> bool:

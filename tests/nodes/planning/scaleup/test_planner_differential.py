@@ -12,6 +12,7 @@ from plimsoll.nodes.planning.problem.options import find_options
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.scheduling import Fits, check_node
 from plimsoll.scheduling.replay import Replay
+from tests.effort import IS_LONG
 from tests.nodes.planning.plan_checks import placed, problems
 from tests.nodes.planning.scale_up_clusters import COST, policies, snapshots
 
@@ -46,7 +47,7 @@ def check_first_plans_hold(clusters: int) -> None:
 
 
 def test_first_plans_hold():
-    check_first_plans_hold(clusters=100)
+    check_first_plans_hold(clusters=100 if IS_LONG else 50)
 
 
 @many
@@ -159,4 +160,4 @@ def check_as_many_are_helped(clusters: int) -> None:
 
 
 def test_as_many_are_helped_as_pod_by_pod():
-    check_as_many_are_helped(clusters=80)
+    check_as_many_are_helped(clusters=80 if IS_LONG else 40)
