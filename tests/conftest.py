@@ -74,7 +74,7 @@ def _shorten(test: object) -> None:
     inner: Any = getattr(test, "__func__", test)
     if not is_hypothesis_test(inner):
         return
-    wanted = getattr(inner, "_hypothesis_internal_use_settings", settings.default)
+    wanted: Any = getattr(inner, "_hypothesis_internal_use_settings", settings.default)
     if wanted.max_examples > FEW_EXAMPLES:
         fewer = FEW_EXAMPLES + (wanted.max_examples - FEW_EXAMPLES) // 4
         inner._hypothesis_internal_use_settings = settings(wanted, max_examples=fewer)
