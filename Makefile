@@ -9,7 +9,7 @@ PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/
 # Compiled modules are kept, whatever the shell says: the suites start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up check format test test-scenarios test-e2e test-long bench clean
+.PHONY: help up check format test test-scenarios test-e2e test-long test-false-answers bench clean
 
 help:
 	@echo 'make up              a cluster with a simulated cloud on this machine, until Ctrl-C (UP="--nodes 5" for options)'
@@ -18,6 +18,7 @@ help:
 	@echo 'make check           ruff, mypy --strict, import-linter, and the tests of the architecture'
 	@echo 'make format          let ruff mend and format what it can'
 	@echo 'make test-e2e        slow tests, and tests that start servers'
+	@echo 'make test-false-answers  every read of every controller with every false answer, in one table (minutes)'
 	@echo 'make test-long       every test with all its examples (hours of simulated time, thousands of clusters)'
 	@echo 'make bench           measurements, as a table and JSON'
 	@echo 'make clean           remove what the others made'
@@ -72,6 +73,9 @@ test-e2e: $(VENV)/.dev
 	@$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder --ignore=tests/e2e/kafka -m '(e2e or slow) and not serial'
 	@$(PYTEST) tests/e2e/kafka
 	@$(PYTEST) tests/e2e -m serial
+
+test-false-answers: $(VENV)/.dev
+	@$(BIN)/python -m tests.false_answers
 
 test-long: $(VENV)/.dev
 	@PLIMSOLL_TEST_LONG=1 $(PYTEST) -n 2 --dist loadfile --ignore=tests/e2e/kafka -m 'not serial'

@@ -53,6 +53,8 @@ class TransportFaults:
         self._recorded: dict[str, bytes] = {}
         self.struck = 0
         """How many answers were falsified."""
+        self.seen: set[Read] = set()
+        """Every read that was made, falsified or not."""
 
     def start(self, read: Read, lie: Lie) -> None:
         self._read, self._lie = read, lie
@@ -151,9 +153,10 @@ class FaultyTransport:
         self._faults = faults
 
     async def send(self, call: Request) -> Response:
-        read = _find_read(call)
+        read = find_read(call)
         if read is None:
             return await self._transport.send(call)
+        self._faults.seen.add(Read("watch", read.resource) if call.is_stream else read)
         if not call.is_stream:
             return await self._faults.answer_read(call, await self._transport.send(call), read)
         resource = read.resource
@@ -228,7 +231,7 @@ async def _next_of(stream: Stream) -> bytes | None:
     return await anext(stream, None)
 
 
-def _find_read(call: Request) -> Read | None:
+def find_read(call: Request) -> Read | None:
     """The list, watch or object that is asked for; None for other calls."""
     if call.method != "GET":
         return None

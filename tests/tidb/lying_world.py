@@ -25,7 +25,7 @@ from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
 from plimsoll.tidb.wire.annotations import DRAIN
 from plimsoll.web.client import Request, RequestFailed, Response
-from tests.faults.faulty_transport import FaultyTransport, Read, TransportFaults
+from tests.faults.faulty_transport import FaultyTransport, Read, TransportFaults, find_read
 from tests.faults.lies import METRICS_LIES, STATUS_CODES, Lie, change_document
 from tests.kube.leases.stolen_leases import StolenLease
 from tests.tidb.actuation.draining_clusters import DrainingCluster
@@ -146,6 +146,8 @@ class LyingCluster(DrainingCluster):
         self.lied = 0
         self.written_with_lease = 1_000_000
         self.problems: list[str] = []
+        self.seen: set[str] = set()
+        """Every read of the API server."""
 
     # ---- the story
 
@@ -463,6 +465,8 @@ class _LyingTransport:
 
     async def send(self, call: Call) -> Reply:
         reply = await self._inner.send(call)
+        if (read := find_read(call)) is not None and reply.is_success:
+            self._world.seen.add(str(read))
         return await self._world.lie_about_object(call, reply) if call.is_safe else reply
 
     async def aclose(self) -> None:

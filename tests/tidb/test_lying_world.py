@@ -31,7 +31,7 @@ from plimsoll.web import prometheus
 from tests.effort import share_of
 from tests.faults.lies import Lie
 from tests.kube.leases.stolen_leases import StolenLease
-from tests.tidb.lying_world import SCENARIOS, Cell, all_cells, live
+from tests.tidb.lying_world import KUBERNETES_READS, SCENARIOS, Cell, LyingCluster, all_cells, live
 
 PART = 24
 """The number of cells in `make test`."""
@@ -59,6 +59,13 @@ def test_nothing_is_removed_on_a_lie(capsys: pytest.CaptureFixture[str]) -> None
         sys.stdout.write(f"\n{count} cells lied, {len(wrongs)} with wrongful removals\n")
     assert wrongs == {}
     assert count > PART / 2
+
+
+def test_the_grid_has_every_read_of_the_api_server() -> None:
+    with LyingCluster(Cell("steady", "list pods", Lie.EMPTY)) as world:
+        world.settle()
+        assert world.seen - {*KUBERNETES_READS} == set()
+        assert {"list tidbclusters", "get tidbclusterautoscalers"} <= world.seen
 
 
 @pytest.mark.slow

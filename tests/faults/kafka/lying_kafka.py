@@ -42,8 +42,12 @@ SCENARIOS = ("steady", "an empty broker", "a broker leaves")
 FAULTS = tuple(lie for lie in Lie if lie not in METRICS_LIES)
 READS = (
     *(Read("list", kind) for kind in ("kafkas", "kafkanodepools", "kafkarebalances", "strimzipodsets", "pods")),
-    *(Read("get", kind) for kind in ("kafkas", "kafkarebalances", "strimzipodsets", "pods")),
-    *(Read("watch", kind) for kind in ("strimzipodsets", "pods")),
+    Read("list", "nodes"),
+    *(
+        Read("get", kind)
+        for kind in ("kafkas", "kafkanodepools", "kafkarebalances", "strimzipodsets", "pods", "configmaps")
+    ),
+    *(Read("watch", kind) for kind in ("kafkas", "kafkanodepools", "strimzipodsets", "pods", "nodes")),
     *(Read("brokers", call) for call in ("nodes", "topics", "log_dirs", "reassignments")),
     *(Read("engine", endpoint) for endpoint in ("state", "user_tasks", "load", "add_broker", "remove_broker")),
 )
@@ -61,10 +65,11 @@ class Cell(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of a run. `struck` counts falsified answers."""
+    """What became of a run. `struck` counts falsified answers; `unlisted` are reads that the grid does not have."""
 
     wrongs: tuple[str, ...]
     struck: int
+    unlisted: frozenset[Read]
 
 
 def list_cells() -> Iterator[Cell]:
@@ -262,4 +267,4 @@ def run_cell(cell: Cell) -> Verdict:
         world.settle()
         world.live_through_the_lie()
         world.faults.stop()
-        return Verdict(tuple(world.wrongs), world.faults.struck)
+        return Verdict(tuple(world.wrongs), world.faults.struck, frozenset(world.faults.seen - {*READS}))

@@ -37,6 +37,7 @@ def run_cells(cells: Sequence[Cell], capsys: pytest.CaptureFixture[str]) -> None
             f"\n{len(found)} cells, {struck} with falsified answers, {len(wrongs)} with wrongful removals of brokers\n"
         )
     assert wrongs == {}
+    assert {read for verdict in found.values() for read in verdict.unlisted} == set(), "the grid has every read"
     assert struck > len(found) / 3
 
 

@@ -87,6 +87,8 @@ class Audit:
 
     client: Client
     wrongful: list[str] = field(default_factory=list)
+    booked: frozenset[str] = frozenset()
+    """Nodes that a ProvisioningRequest has booked."""
     requests: int = 0
 
     async def deletes(self, group: str, nodes: Sequence[NodeRef]) -> None:
@@ -97,7 +99,9 @@ class Audit:
             node = next((node for node in listed if _is_of(node, ref)), None)
             name = ref.name if node is None else node["metadata"]["name"]
             running = [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName") == name and _runs(pod)]
-            if running:
+            if name in self.booked:
+                self.wrongful.append(f"{group}: {name} was deleted and is booked")
+            elif running:
                 self.wrongful.append(f"{group}: {name} was deleted with {running}")
             elif node is not None and _is_ready(node) and not _is_tainted(node):
                 self.wrongful.append(f"{group}: {name} was deleted while Ready and not drained")
@@ -214,6 +218,13 @@ class AuditedCluster(World):
         """The uids of pods that have a node, and their nodes."""
         pods = self.run_now(self.client.get_json("/api/v1/pods"))["items"]
         return {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
+
+    def list_empty_nodes(self, group: str) -> frozenset[str]:
+        """The nodes of a group on which no pod runs."""
+        nodes = self.run_now(self.client.get_json("/api/v1/nodes"))["items"]
+        used = set(self.placed_pods().values())
+        names = (node["metadata"]["name"] for node in nodes if node["metadata"]["labels"].get(GROUP_LABEL) == group)
+        return frozenset(name for name in names if name not in used)
 
     def summaries(self) -> list[str]:
         """The sentences of all loops so far."""

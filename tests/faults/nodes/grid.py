@@ -39,6 +39,7 @@ FAULTS = tuple(lie for lie in Lie if lie not in METRICS_LIES)
 READS = (
     *(Read("list", kind) for kind in (*KINDS, *CLOUD_KINDS)),
     *(Read("watch", kind) for kind in KINDS),
+    *(Read("get", kind) for kind in ("nodes", "configmaps", "leases", "clouds", "nodegroups")),
     *(Read("provider", call) for call in PROVIDER_READS),
 )
 
@@ -69,7 +70,7 @@ def run_cell(cell: Cell, *, fault_minutes: float = 5) -> Verdict:
     with AuditedCluster() as cluster:
         cluster.minutes(0.75)
         before = cluster.placed_pods()
-        _start(cluster, cell)
+        start_fault(cluster, cell)
         cluster.minutes(0.5)
         cluster.take({"apply": [owned("more", 2, cpu="2600m")]})
         cluster.minutes(fault_minutes - 0.5)
@@ -81,7 +82,8 @@ def run_cell(cell: Cell, *, fault_minutes: float = 5) -> Verdict:
         return Verdict(wrongful=tuple(cluster.audit.wrongful), struck=struck, lost_pods=lost)
 
 
-def _start(cluster: AuditedCluster, cell: Cell) -> None:
+def start_fault(cluster: AuditedCluster, cell: Cell) -> None:
+    """Falsify the read of a cell from now on; a clock or a lease, and then the read does not answer for a minute."""
     lie = cell.fault
     match lie:
         case Lie.CLOCK_AHEAD:

@@ -63,6 +63,7 @@ def test_without_faults_only_the_empty_node_is_removed():
         targets = {name: group["target"] for name, group in outcome["nodeGroups"].items()}
         assert targets == {"g": 6, "bare": 2, "spare": 0}
         assert None not in outcome["pods"].values()
+        assert cluster.faults.seen - {*READS} == set(), "the grid has every read"
 
 
 @pytest.mark.parametrize("cell", choose_cells(list_cells(), CHOSEN), ids=str)
