@@ -15,10 +15,12 @@ from plimsoll.journal.entries import Entry
 from plimsoll.journal.journal_file import JOURNAL_FILE, JournalFile
 from plimsoll.journal.last_plans import build_last_plans
 from plimsoll.kube.errors import NotSent
+from plimsoll.objects.custom_kinds import OUR_KINDS
 from tests.cli.commands.test_doctor import HEAVY
 from tests.cli.runner import plimsoll
 from tests.journal.builders import done, failed, grow, left, plan
 from tests.kube.embedded_api import EmbeddedApi
+from tests.objects.crds.kafka_definitions import list_our_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +46,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedApi]:
     """What commands find when they ask a cluster."""
-    with EmbeddedApi() as world:
+    with EmbeddedApi(kinds=OUR_KINDS) as world:
         asked: dict[str, Any] = {}
 
         def run_with_client(connection: Any, work: Any, **_more: Any) -> Any:
@@ -120,6 +122,45 @@ def test_a_journal_beside_the_chosen_kubeconfig_answers(folder: Path, tmp_path: 
     assert plimsoll("why", "pod/default/web-0", cwd=folder).returncode == 3
     assert "kafka" in plimsoll("journal", cwd=folder).stdout
     assert "nodes" not in plimsoll("journal", cwd=folder).stdout
+
+
+# ---- objects without a decision
+
+
+@pytest.fixture
+def of_kafka(world: EmbeddedApi, tmp_path: Path) -> Path:
+    """A folder of a cluster with the quiet Kafka kafka/quiet, and a journal that names kafka/my-cluster."""
+    world.namespace("kafka")
+    for definition in list_our_definitions():
+        world.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    quiet = {"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka", "metadata": {"name": "quiet"}, "spec": {"kafka": {}}}
+    world.made("/apis/kafka.strimzi.io/v1/namespaces/kafka/kafkas", quiet)
+    directory = tmp_path / "kafka"
+    write_kubeconfig(directory / "kubeconfig", "https://127.0.0.1:1")
+    journal = JournalFile(directory / JOURNAL_FILE)
+    named = Ref(kind="kafka", namespace="kafka", name="my-cluster")
+    waits = NotDone(what="waits", about=(named,), reason=Reason(code="ScalingUp", message="broker 3 is not ready"))
+    journal.append(plan(1, seconds=0, subsystem="kafka", actions=(), not_done=(waits,)))
+    journal.close()
+    return directory
+
+
+@pytest.mark.parametrize("asked", ["kafka/my-cluster", "kafka/kafka/quiet", "kafka/kafka/missing", "broker/9"])
+def test_an_object_without_a_decision_is_quiet_missing_or_named_otherwise(
+    of_kafka: Path, asked: str, reviewed: ReviewedSentences
+):
+    ended = plimsoll("why", asked, "--data", of_kafka)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    reviewed(ended.stderr.splitlines()[0])
+
+
+def test_a_server_that_does_not_answer_says_nothing_about_an_object(of_kafka: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_given: object, **_more: object) -> None:
+        raise NotSent("no route")
+
+    monkeypatch.setattr("plimsoll.cli.journal.why.run_with_client", fail)
+    ended = plimsoll("why", "kafka/kafka/missing", "--data", of_kafka)
+    assert (ended.returncode, "exist" in ended.stderr.splitlines()[0]) == (3, False)
 
 
 # ---- why

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.journal.files import ReadDataOption, find_journal, open_journal
+from plimsoll.cli.journal.files import KUBECONFIG_FILE, ReadDataOption, find_journal, open_journal
 from plimsoll.cli.journal.journal import ENTRY, print_entry
+from plimsoll.cli.journal.unknown_objects import describe_unknown, find_namesakes, is_existing
 from plimsoll.cli.shared.connection import (
     Connection,
     ContextOption,
@@ -20,11 +21,17 @@ from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_va
 from plimsoll.cli.shared.references import read_ref
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
     from plimsoll.core.plans import Reason, Ref
     from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.kube.client import Client
 
 _SYSTEM = "kube-system"
+_SEARCHED = 500
+"""Entries in which an object of the same name is looked for."""
+_LOOK_UP_TIMEOUT_S = 2.0
 _OF_TIDB = ("tidbclusterautoscaler", "tidbcluster")
 _OF_KAFKA = ("kafka", "kafkarebalance", "kafkanodepool")
 _ADVICE = {
@@ -140,10 +147,30 @@ def _read_from_file(ref: Ref, data: str, *, limit: int) -> list[ObjectDecision]:
     with open_journal(data) as journal:
         found = journal.list_entries(Query(ref=ref, limit=limit))
         if not found:
-            last = journal.list_entries(Query(limit=1))
+            last = journal.list_entries(Query(limit=_SEARCHED))
             kept = f"its last entry is of {format_time(last[0].at)}" if last else "it is empty yet"
-            raise _build_nothing_known_error(ref, f"in the journal {journal.file} ({kept})")
+            raise _build_nothing_known_error(
+                ref,
+                f"in the journal {journal.file} ({kept})",
+                exists=_look_up(ref, journal.file.with_name(KUBECONFIG_FILE)),
+                known={known for entry in last for known in entry.list_subjects()},
+            )
     return [ObjectDecision.from_entry(entry, ref) for entry in found]
+
+
+def _look_up(ref: Ref, kubeconfig: Path) -> bool | None:
+    """Whether an object exists in the cluster whose journal this is; None: that cannot be seen now."""
+    from plimsoll.core.errors import PlimsollError
+
+    if not kubeconfig.exists():
+        return None
+    connection = Connection(kubeconfig=str(kubeconfig))
+    try:
+        return run_with_client(
+            connection, lambda client: is_existing(client, ref), is_silent=True, timeout_s=_LOOK_UP_TIMEOUT_S
+        )
+    except PlimsollError:
+        return None
 
 
 def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent: bool) -> list[ObjectDecision]:
@@ -153,7 +180,7 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
     name = _get_last_plans_map(ref.kind)
     of_nodes = ref.kind not in (*_OF_TIDB, *_OF_KAFKA)
 
-    async def read(client: Client) -> tuple[dict[str, str] | None, Reason | None]:
+    async def read(client: Client) -> tuple[dict[str, str] | None, Reason | None, bool | None]:
         from plimsoll.kube.errors import NotFound
         from plimsoll.objects.api.core import ConfigMap
 
@@ -161,11 +188,13 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
             found: dict[str, str] | None = (await client.get(ConfigMap, name, namespace=namespace)).data
         except NotFound:
             found = None
-        is_known = found is not None and ref in read_last_plans(found)
-        return found, None if is_known else await _read_pause_reason(client, namespace, of_nodes=of_nodes)
+        if found is not None and ref in read_last_plans(found):
+            return found, None, True
+        pause_reason = await _read_pause_reason(client, namespace, of_nodes=of_nodes)
+        return found, pause_reason, await is_existing(client, ref)
 
     where = f"ConfigMap {namespace}/{name}"
-    data, pause_reason = run_with_client(connection, read, is_silent=is_silent)
+    data, pause_reason, exists = run_with_client(connection, read, is_silent=is_silent)
     if pause_reason is not None:
         return [_build_held_back(ref, pause_reason)]
     if data is None:
@@ -173,14 +202,18 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
 
         look = "see plimsoll nodes status" if of_nodes else "a single run (--once) writes none"
         raise NothingKnown(
-            f"nothing is known about {ref}: there is no {where} in the cluster",
+            describe_unknown(ref, f"in the cluster: there is no {where}", exists=exists),
             hint="the autoscaler writes it with its first decision (not in a dry run); does it run there? "
             f"{look}; --autoscaler-namespace selects another namespace, --data the directory of a journal",
         )
-    last_plan = read_last_plans(data).get(ref)
+    last_plans = read_last_plans(data)
+    last_plan = last_plans.get(ref)
     if last_plan is None:
         raise _build_nothing_known_error(
-            ref, f"in {where} ({len(data)} objects are recorded there, old ones are deleted)"
+            ref,
+            f"in {where} ({len(data)} objects are recorded there, old ones are deleted)",
+            exists=exists,
+            known=last_plans,
         )
     return [ObjectDecision.from_last_plan(last_plan)]
 
@@ -231,7 +264,8 @@ def _build_held_back(ref: Ref, pause_reason: Reason) -> ObjectDecision:
     return ObjectDecision(ref=ref, at=RealClock().now(), subsystem="controllers", snapshot=0, not_done=(held_back,))
 
 
-def _build_nothing_known_error(ref: Ref, where: str) -> Exception:
+def _build_nothing_known_error(ref: Ref, where: str, *, exists: bool | None, known: Iterable[Ref]) -> Exception:
     from plimsoll.journal.errors import NothingKnown
 
-    return NothingKnown(f"nothing is known about {ref} {where}", hint=_ADVICE.get(ref.kind, _ADVICE_ON_WORKLOADS))
+    problem = describe_unknown(ref, where, exists=exists, namesakes=find_namesakes(known, ref))
+    return NothingKnown(problem, hint=_ADVICE.get(ref.kind, _ADVICE_ON_WORKLOADS))

@@ -99,8 +99,14 @@ async def open_client(access: Access, settings: ClientSettings, *, clock: Clock)
         yield Client(transport, clock=clock, entropy=SystemEntropy(), settings=settings, kinds=OUR_KINDS)
 
 
-def run_with_client(connection: Connection, work: Callable[[Client], Awaitable[T]], *, is_silent: bool = False) -> T:
-    """Run a short piece of work with the cluster and return its result.
+def run_with_client(
+    connection: Connection,
+    work: Callable[[Client], Awaitable[T]],
+    *,
+    is_silent: bool = False,
+    timeout_s: float = _TIMEOUT_S,
+) -> T:
+    """Run a short piece of work with the cluster and return its result. `timeout_s`: of one call.
 
     `is_silent`: with JSON output, errors are JSON too, so nothing else is written to stderr.
     """
@@ -112,10 +118,10 @@ def run_with_client(connection: Connection, work: Callable[[Client], Awaitable[T
 
     clock = RealClock()
     access = connection.build_access(clock=clock)
-    settings = ClientSettings(timeout_s=_TIMEOUT_S, deadline_s=2 * _TIMEOUT_S + 1, qps=0)
+    settings = ClientSettings(timeout_s=timeout_s, deadline_s=2 * timeout_s + 1, qps=0)
 
     async def call_with_progress() -> T:
-        with Progress(f"waiting for {access.server}", is_silent=is_silent):
+        with Progress(f"{access.server} has not answered yet; waiting …", is_silent=is_silent):
             async with open_client(access, settings, clock=clock) as client:
                 return await work(client)
 
