@@ -10,12 +10,15 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kafka.executor.errors import ExecutionRefused, RecordUnusable
+from plimsoll.kafka.executor.record_stores import MemoryExecutionStore
 from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, ExecutorState, TaskState, TaskType
 from plimsoll.kafka.model.proposals import LogDirMove, Proposal
 from plimsoll.operator.pause import ActionGuard
 from tests.kafka.executor.simulated_clusters import MB, NEW, THROTTLED, Running, run_cluster
 
 if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.kafka.executor.record import RecordedState
     from tests.golden.reviewed_sentences import ReviewedSentences
 
 UNTHROTTLED = ExecutionOptions()
@@ -300,6 +303,50 @@ def test_a_stop_keeps_what_is_done():
         for key, (replicas, _) in world.cluster.assignment().items():
             assert replicas == before[key][0] or key not in aborted
         world.cluster.check_nothing_left()
+
+
+class SlowStore(MemoryExecutionStore):
+    """A store whose server fails for a while: the write of a state takes seconds, and that of a stop only one."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+        self.begun: list[RecordedState] = []
+        self.written: list[RecordedState] = []
+
+    async def write_state(self, state: RecordedState) -> None:
+        self.begun.append(state)
+        await self._clock.sleep(1 if state.is_stopping else 3)
+        self.written.append(state)
+        await super().write_state(state)
+
+
+def test_a_stop_that_comes_while_the_end_is_recorded_leaves_no_record():
+    with run_cluster() as world:
+        world.cluster.store = store = SlowStore(world.run.clock)
+        world.executor = world.cluster.build_executor()
+        task = world.start(world.cluster.propose_add(), UNTHROTTLED)
+        while not store.begun or store.begun[-1].execution_id:
+            world.run.advance_by(1)
+        stopped = world.until(world.executor.stop())
+        assert world.finish(task) == stopped
+        assert stopped.end is ExecutionEnd.COMPLETED
+        assert [state.execution_id for state in store.begun[-2:]] == ["e1", ""]
+        assert store.is_settled
+
+
+def test_records_are_written_one_after_the_other_and_the_stop_is_in_the_last():
+    with run_cluster(partitions=12, size=20 * MB) as world:
+        world.cluster.store = store = SlowStore(world.run.clock)
+        world.executor = world.cluster.build_executor()
+        task = world.start(world.cluster.propose_add())
+        while world.executor.get_progress().state is ExecutorState.STARTING_EXECUTION or store.written == store.begun:
+            world.run.advance_by(1)
+        world.until(world.executor.stop())
+        assert world.finish(task).end is ExecutionEnd.STOPPED
+        assert store.written == store.begun
+        stopping = [state.is_stopping for state in store.written]
+        assert stopping == sorted(stopping)
 
 
 def test_without_an_execution_there_is_nothing_to_stop_or_resume():

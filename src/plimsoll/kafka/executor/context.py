@@ -66,6 +66,9 @@ class ExecutionContext:
         """What waits or goes slowly, by the last check."""
         self._held_now: dict[str, Reason] = {}
         self._wake = asyncio.Event()
+        self._saving = asyncio.Lock()
+        """Held by one write of the record at a time: an older state never replaces a newer one."""
+        self._is_finished = False
 
     @property
     def now_s(self) -> float:
@@ -92,7 +95,10 @@ class ExecutionContext:
         )
 
     async def save(self) -> None:
-        await self._store.write_state(self.describe_state())
+        """Write the record, unless the execution has ended: the plan that it names may be gone."""
+        async with self._saving:
+            if not self._is_finished:
+                await self._store.write_state(self.describe_state())
 
     async def finish_record(self, *, is_completed: bool) -> None:
         """The execution has ended. Rates of brokers that are down, recent bytes and recent removals stay."""
@@ -100,7 +106,9 @@ class ExecutionContext:
         if is_completed:
             self.removed_brokers |= dict.fromkeys(self.plan.request.removed_brokers, now_s)
         self.removed_brokers = select_recent(self.removed_brokers, now_s)
-        await self._store.write_state(self.describe_state(is_finished=True))
+        async with self._saving:
+            self._is_finished = True
+            await self._store.write_state(self.describe_state(is_finished=True))
 
     def wake(self) -> None:
         self._wake.set()
