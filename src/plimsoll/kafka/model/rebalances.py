@@ -137,6 +137,8 @@ class RebalanceTask(Value):
     status: RebalanceTaskStatus
     body: dict[str, Any] | None = None
     failure: NotEnoughWindows | RebalanceRefused | None = None
+    cause: str = ""
+    """Why movements of its execution were not completed; empty: it is not known."""
 
 
 class NoSuchTask(Value):

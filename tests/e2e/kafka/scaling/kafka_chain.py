@@ -212,6 +212,14 @@ class KafkaChain(TriedKafka):
         self.wait_until_shrunk(FIRST_BROKERS)
         self.wait_until_done()
 
+    def restore(self) -> None:
+        """Three brokers, also after a test that failed."""
+        if self.operator is None or self.operator.poll() is not None:
+            self.start_operator()
+        if self.list_registered() != list(range(FIRST_BROKERS)):
+            self.up.kubectl("delete", "kafkarebalances", "--all", "-n", "kafka", "--wait=false")
+            self.shrink()
+
     def wait_until_done(self) -> None:
         """Until the operation is over, with nothing left behind."""
         self.wait_for_state("Ready", "Idle", "")

@@ -315,3 +315,23 @@ def test_the_last_broker_pool_that_is_deleted_says_why_it_stays():
         codes = {not_done.reason.code for plan in found for not_done in plan.not_done}
         assert codes == {"LastBrokers"}
         assert {action.verb for plan in found for action in plan.actions} == {"add-pods"}
+
+
+def test_a_failed_execution_says_which_broker_was_down():
+    name = "c-auto-rebalancing-add-brokers"
+    with OperatorBench() as bench:
+        bench.make_cluster()
+        bench.scale(4)
+        bench.step()
+        bench.make_ready(3)
+        for _ in range(5):
+            bench.step()
+            bench.run_rebalances()
+        assert bench.rebalance_state(name) == "Rebalancing"
+        bench.brokers.kill_broker(3)
+        for _ in range(30):
+            bench.run.advance_by(5)
+            bench.run_rebalances()
+        [condition] = bench.rebalances[name]["status"]["conditions"]
+        assert condition["type"] == "NotReady"
+        assert "the destination is down: broker 3" in condition["message"]

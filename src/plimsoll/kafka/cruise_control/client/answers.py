@@ -42,6 +42,7 @@ UNCONNECTED: Final = "CruiseControlRetriableConnectionException"
 """Strimzi's name for a connection that was refused, or for which there is no route."""
 REST_ERROR: Final = "CruiseControlRestException"
 """Strimzi's name for an answer that is not the one that was asked for."""
+_LONGEST_CAUSE: Final = 500
 _TIMEOUT: Final = "TimeoutException"
 _TLS_ERROR: Final = "SSLException"
 _NOT_ENOUGH_WINDOWS: Final = "NotEnoughValidWindowsException"
@@ -216,7 +217,13 @@ def _read_task(task: dict[str, Any], answer: Response) -> RebalanceTask | Rebala
         status=RebalanceTaskStatus(status),
         body=None if _find_problem(body, frozenset()) else body,
         failure=_read_failure(body.get("errorMessage")) if has_failed else None,
+        cause=_read_cause(body.get("executionFailure")) if has_failed else "",
     )
+
+
+def _read_cause(text: object) -> str:
+    """Why movements of an execution were not completed; only our engine says so."""
+    return text.strip()[:_LONGEST_CAUSE] if isinstance(text, str) else ""
 
 
 def _read_failure(text: object) -> NotEnoughWindows | RebalanceRefused | None:

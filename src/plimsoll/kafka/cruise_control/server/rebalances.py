@@ -207,6 +207,7 @@ class Rebalances:
             succeeded = outcome.end is ExecutionEnd.COMPLETED and not result.kept_on_leaving
             if outcome.not_emptied:
                 answer = _build_error(task, PlimsollError(str(outcome.reason)))
+            task.explain_end(outcome)
         except (Unreachable, RecordUnusable, ExecutionRefused) as error:
             # Nothing has begun, and a later request may succeed.
             log.warning("cruise_control.execution_not_begun", task=task.id, problem=str(error))
@@ -253,6 +254,8 @@ class Rebalances:
         outcome = await self.context.dependencies.executor.resume()
         succeeded = outcome is not None and outcome.end is ExecutionEnd.COMPLETED
         self.release(task)
+        if outcome is not None:
+            task.explain_end(outcome)
         task.conclude(at_s=self.context.read_clock_s(), succeeded=succeeded)
 
     async def _settle(self) -> None:

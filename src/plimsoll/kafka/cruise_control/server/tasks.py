@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from plimsoll.core.formatting import format_count
 from plimsoll.core.values import Value
 from plimsoll.kafka.cruise_control.server.bodies import VERSION
 from plimsoll.kafka.cruise_control.server.endpoints import EndpointType
 from plimsoll.kafka.cruise_control.server.errors import RequestRefused
+from plimsoll.kafka.model.executions import ExecutionEnd
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.cruise_control.server.endpoints import Endpoint
     from plimsoll.kafka.cruise_control.server.errors import OperationFailed
     from plimsoll.kafka.cruise_control.server.parameters import Parameters
+    from plimsoll.kafka.model.executions import ExecutionOutcome
 
 MAX_ACTIVE: Final = 5
 SESSION_S: Final = 60.0
@@ -45,6 +48,11 @@ _KEPT_S: Final = {
     EndpointType.CRUISE_CONTROL_ADMIN: 7 * _DAY_S,
     EndpointType.CRUISE_CONTROL_MONITOR: _DAY_S,
 }
+
+
+EXECUTION_FAILURE: Final = "executionFailure"
+"""The field of our own in the answer of an execution that failed: why."""
+_CAUSES_NAMED: Final = 3
 
 
 class TaskStatus(StrEnum):
@@ -122,11 +130,28 @@ class UserTask:
             return
         self.conclude(at_s=at_s, succeeded=answer.status == HTTPStatus.OK)
 
+    def explain_end(self, outcome: ExecutionOutcome) -> None:
+        """Add why movements were not completed to the answer, in a field that Cruise Control does not have."""
+        if outcome.end is not ExecutionEnd.FAILED:
+            return
+        body = {"version": VERSION} if self.answer is None else msgspec.json.decode(self.answer.body)
+        body[EXECUTION_FAILURE] = _describe_failure(outcome)
+        text = "" if self.answer is None else self.answer.text
+        self.answer = Answer(status=int(HTTPStatus.OK), body=msgspec.json.encode(body), text=text)
+
     def conclude(self, *, at_s: float, succeeded: bool, answer: Answer | None = None) -> None:
         """The execution has ended. `answer`: it never began, and this replaces the answer to its request."""
         self.answer = answer or self.answer
         self.status = TaskStatus.COMPLETED if succeeded else TaskStatus.COMPLETED_WITH_ERROR
         self.finished_at_s = at_s
+
+
+def _describe_failure(outcome: ExecutionOutcome) -> str:
+    count = format_count(len(outcome.not_completed), "movement was", "movements were")
+    ends = [outcome.reason, *(movement.reason for movement in outcome.not_completed)]
+    causes = list(dict.fromkeys(str(reason) for reason in ends if reason is not None))
+    more = [f"{len(causes) - _CAUSES_NAMED} more causes"] if len(causes) > _CAUSES_NAMED else []
+    return ": ".join([f"{count} not completed", *filter(None, ["; ".join([*causes[:_CAUSES_NAMED], *more])])])
 
 
 @dataclass(slots=True)

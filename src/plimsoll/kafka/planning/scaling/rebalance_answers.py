@@ -458,7 +458,8 @@ class _Interpreter:
             case RebalanceRefused():
                 refused = normalize_refusal(task.failure)
             case _:
-                refused = RebalanceRefused(reason=REST_ERROR, message=f"{problem} (user task {task.id})")
+                cause = f": {task.cause}" if task.cause else ""
+                refused = RebalanceRefused(reason=REST_ERROR, message=f"{problem} (user task {task.id}){cause}")
         return replace(self._refuse(refused), session_id=task.id)
 
     def _hold(self, problem: Reason | None) -> RebalanceOutcome:
