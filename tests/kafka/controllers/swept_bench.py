@@ -21,6 +21,8 @@ from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import ADD, LIVE
 from tests.objects.crds.kafka_definitions import NAMESPACE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from plimsoll.kafka.executor.record import ExecutionStore, RecordedState
     from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
     from plimsoll.kube.client import Client
@@ -47,8 +49,8 @@ class SweptBench(OperatorBench):
 
     pools: tuple[str, ...] = ("p",)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, definitions: Iterable[dict[str, Any]] | None = None) -> None:
+        super().__init__(definitions=definitions)
         if self.settings.engine is RebalanceEngine.PLIMSOLL and is_compiled():
             deal_compiled.get_compiled()  # each copy of the process would load the machine code again
 
@@ -136,7 +138,7 @@ class SweptBench(OperatorBench):
         return End(
             pods=self.live,
             ids=self.ids,
-            state=self.state,
+            state=self.state or self.shipped.get("state", ""),
             lists=self.lists,
             rebalances=self.list_rebalance_states(),
             conditions=self.conditions,

@@ -20,6 +20,7 @@ from tests.faults import Branches, Strike
 from tests.kafka.controllers.operator_bench import API, BOTH_MODES, MB
 from tests.kafka.controllers.swept_bench import SweptBench
 from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import ADD, REMOVE
+from tests.objects.crds.kafka_definitions import list_strimzi_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,10 +112,12 @@ class Story:
     is_whole: bool = True
     is_slow: bool = False
     """What the user does comes before the end of the execution."""
+    is_pruned: bool = False
+    """Strimzi's definitions are installed, which prune a part of the status and the settings of a mode."""
 
     @property
     def name(self) -> str:
-        return self.play.__name__
+        return f"{self.play.__name__}_pruned" if self.is_pruned else self.play.__name__
 
 
 STORIES = [
@@ -128,6 +131,8 @@ STORIES = [
     Story(stop, is_whole=False, is_slow=True),
     Story(delete, is_whole=False, is_slow=True),
     Story(turn_off, is_whole=False, is_slow=True),
+    Story(remove, brokers=4, is_pruned=True),
+    Story(delete, is_whole=False, is_slow=True, is_pruned=True),
 ]
 
 
@@ -142,10 +147,12 @@ MODES = [{**mode, "settings": "throttled"} for mode in BOTH_MODES]
 
 def play(story: Story, fault: Branches) -> tuple[End, list[str]]:
     """The end of a story, and the accepted executions."""
-    with SweptBench() as bench:
+    with SweptBench(definitions=list_strimzi_definitions() if story.is_pruned else None) as bench:
         bench.pools = story.pools
-        bench.made(f"{API}/kafkarebalancesettings", THROTTLED)
-        bench.make_cluster(partitions=20, pools=story.pools, brokers=story.brokers, modes=MODES)
+        if not story.is_pruned:
+            bench.made(f"{API}/kafkarebalancesettings", THROTTLED)
+        modes = BOTH_MODES if story.is_pruned else MODES
+        bench.make_cluster(partitions=20, pools=story.pools, brokers=story.brokers, modes=modes)
         if "b" in story.pools:
             bench.brokers.create_topic("other", [[10, 11, 12]] * 6, size_bytes=1_000_000)
         for broker in range(story.brokers) if story.is_slow else ():
@@ -192,7 +199,9 @@ def pick(call: Call, strike: Strike) -> bool:
     return rest == 0 and strike is list(Strike)[number % len(Strike)]
 
 
-SWEPT = [pytest.param(story, id=story.name, marks=[] if story.play is add else [pytest.mark.slow]) for story in STORIES]
+SWEPT = [
+    pytest.param(story, id=story.name, marks=[] if story.name == "add" else [pytest.mark.slow]) for story in STORIES
+]
 
 
 @pytest.mark.parametrize("story", SWEPT)
