@@ -62,6 +62,28 @@ def test_names_subresources_and_columns_are_those_of_strimzi():
         assert columns[: len(expected["additionalPrinterColumns"])] == expected["additionalPrinterColumns"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("Kafka", "spec.cruiseControl.autoRebalance"),
+        ("Kafka", "status.cruiseControl.autoRebalance"),
+        ("KafkaRebalance", "spec"),
+        ("KafkaRebalanceSettings", "spec"),
+    ],
+)
+def test_kubectl_explains_every_field_of_rebalancing(kind: str, path: str):
+    (definition,) = [found for found in list_our_definitions() if found["spec"]["names"]["kind"] == kind]
+    field = get_version(definition)["schema"]["openAPIV3Schema"]
+    for name in path.split("."):
+        field = field["properties"][name]
+    assert field["description"]
+    fields = field.get("items", field)["properties"]
+    assert [name for name, found in fields.items() if not found.get("description")] == []
+    rules = field.get("items", field).get("x-kubernetes-validations", ())
+    forbidden = {rule["fieldPath"].removeprefix(".") for rule in rules}
+    assert all(fields[name]["description"].startswith("Forbidden") for name in forbidden)
+
+
 def test_no_column_lists_the_brokers_of_a_rebalance():
     """A rebalance may name 100,000 of them."""
     (definition,) = [found for found in list_our_definitions() if found["spec"]["names"]["kind"] == "KafkaRebalance"]
