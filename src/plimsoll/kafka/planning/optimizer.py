@@ -19,7 +19,7 @@ from plimsoll.kafka.planning.bounds import find_bounds
 from plimsoll.kafka.planning.demotion import demote_brokers
 from plimsoll.kafka.planning.evacuation import check_brokers_left, evacuate, keep_leaders_off_excluded_brokers
 from plimsoll.kafka.planning.goal_list import PREFERRED_LEADERS, resolve_goals
-from plimsoll.kafka.planning.goals.distribution import TopicReplicaDistributionGoal
+from plimsoll.kafka.planning.goals.distribution import LeaderReplicaDistributionGoal, TopicReplicaDistributionGoal
 from plimsoll.kafka.planning.goals.obstacles import HigherGoals
 from plimsoll.kafka.planning.goals.racks import RackGoal
 from plimsoll.kafka.planning.goals.registry import build_goals
@@ -185,9 +185,15 @@ class _Optimization:
         budget = Budget(self._settings.max_candidates_per_goal)
         if not undo_needless_moves(placement, limits, topic_limits, budget):
             return results
-        if any(goal.measure_violation() > violation for goal, violation in zip(others, before, strict=True)):
+        if _is_any_worse(others, before):
             placement.restore(saved)
             return results
+        saved = placement.save()
+        for goal in goals:
+            if isinstance(goal, LeaderReplicaDistributionGoal):  # What is undone may open a better choice.
+                goal.choose_again(budget)
+        if _is_any_worse(others, before):
+            placement.restore(saved)
         statistics = self._measure_statistics()
         return tuple(msgspec.structs.replace(result, statistics=statistics) for result in results)
 
@@ -351,6 +357,10 @@ def _list_higher(goals: list[Goal], goal: Goal) -> HigherGoals:
         limits=tuple((other.name, limits) for other in binding if (limits := other.limits) is not None),
         topics=None if topics is None else (topics.name, topics.topic_limits),
     )
+
+
+def _is_any_worse(goals: list[Goal], before: list[float]) -> bool:
+    return any(goal.measure_violation() > violation for goal, violation in zip(goals, before, strict=True))
 
 
 def _is_better(after: list[float], before: list[float]) -> bool:

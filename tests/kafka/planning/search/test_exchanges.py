@@ -126,6 +126,21 @@ def test_no_replica_that_moves_could_be_exchanged_for_one_that_evens_leaders(mod
     assert find_better(placement, goals) == ""
 
 
+def test_what_is_undone_in_the_end_may_open_an_exchange_that_evens_leaders():
+    """The last pass takes one move back. Then another replica is the better one to move."""
+    brokers = tuple(describe_broker(index, rack=f"r{index % 3}") for index in range(4))
+    assignment = [(0, 1)] * 5 + [(0, 2)] * 3 + [(2, 1)] * 2 + [(1, 2)] * 2
+    partitions = tuple(
+        describe_partition(number, replicas, size=2 * MB if number == 9 else MB)
+        for number, replicas in enumerate(assignment)
+    )
+    description = ClusterDescription(brokers=brokers, topics=(TopicDescription(name="t", partitions=partitions),))
+    result = plan(description, RebalanceRequest(mode=Mode.ADD_BROKERS, brokers=(3,)))
+    placement, goals = rebuild_placement(result)
+    assert find_better(placement, goals) == ""
+    assert sorted(result.after.leader_counts.tolist()) == [2, 2, 2, 6]
+
+
 @pytest.mark.parametrize("mode", [Mode.ADD_BROKERS, Mode.REMOVE_BROKERS, Mode.FULL])
 @settings(max_examples=share_of(100))
 @given(st.data())

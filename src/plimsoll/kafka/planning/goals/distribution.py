@@ -21,7 +21,7 @@ from plimsoll.kafka.planning.goals.wording import (
 from plimsoll.kafka.planning.loads import Metric
 from plimsoll.kafka.planning.placement import Limits, TopicLimits
 from plimsoll.kafka.planning.search.leader_counts import LeaderCounts
-from plimsoll.kafka.planning.search.metric_search import Means
+from plimsoll.kafka.planning.search.metric_search import Means, MetricSearch
 from plimsoll.kafka.planning.search.topic_search import balance_topics
 
 if TYPE_CHECKING:
@@ -84,6 +84,13 @@ class LeaderReplicaDistributionGoal(DistributionGoal):
             super().optimize(budget)
         if self.placement.version != version and self.judge() is not None:
             LeaderCounts(self.placement, self._limits, budget).run()
+
+    def choose_again(self, budget: Budget) -> None:
+        """Choose other replicas of those that move, if leaders are not even."""
+        if self.judge() is not None:
+            scope = self.placement.scope
+            means = Means(leadership=True, swaps=scope.mode is Mode.FULL)
+            MetricSearch(self.placement, self._limits, budget, means=means, movable=scope.is_movable).choose_again()
 
 
 class LeaderBytesInDistributionGoal(DistributionGoal):

@@ -64,6 +64,14 @@ class MetricSearch:
         finally:
             placement.accepted.pop()
 
+    def choose_again(self) -> None:
+        """Only choose other replicas of those that move: at no cost in moves or bytes."""
+        self._placement.accepted.append(self._limits)
+        try:
+            self._exchange()
+        finally:
+            self._placement.accepted.pop()
+
     def _change(self) -> None:
         self._repeat(lambda excess: excess, self._relieve)
         self._repeat(lambda excess: -excess, self._fill)
