@@ -9,7 +9,11 @@ PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/
 # Compiled modules are kept, whatever the shell says: the suites start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
+<<<<<<< ours
 .PHONY: help up check format test test-scenarios test-e2e test-long test-false-answers bench clean
+=======
+.PHONY: help up check format test test-scenarios test-e2e test-long bench bench-kafka clean
+>>>>>>> theirs
 
 help:
 	@echo 'make up              a cluster with a simulated cloud on this machine, until Ctrl-C (UP="--nodes 5" for options)'
@@ -21,6 +25,7 @@ help:
 	@echo 'make test-false-answers  every read of every controller with every false answer, in one table (minutes)'
 	@echo 'make test-long       every test with all its examples (hours of simulated time, thousands of clusters)'
 	@echo 'make bench           measurements, as a table and JSON'
+	@echo 'make bench-kafka     measurements on real Kafka brokers with 10,000 partitions (needs Java)'
 	@echo 'make clean           remove what the others made'
 
 # One stamp per set of packages, redone when the requirements change. `up` needs the runtime only.
@@ -84,6 +89,9 @@ test-long: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks
+
+bench-kafka: $(VENV)/.dev
+	@$(BIN)/python -m benchmarks kafka_brokers
 
 clean:
 	rm -rf $(VENV) .plimsoll .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks build dist

@@ -1,4 +1,4 @@
-"""The model of a live Kafka cluster of 10,000 partitions, against the describe calls themselves.
+"""A live Kafka cluster of 10,000 partitions: its model against the describe calls, and executions on it.
 
 Real brokers on loopback (tests/e2e/kafka/real_kafka.py); without Java or Kafka's jars there are no rows. The describe
 calls are those of kafka-python's own admin client: cluster, topics, log directories, reassignments. Times are on the
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from kafka import KafkaAdminClient
 
+from benchmarks.kafka_executions import build_row, measure_executions
 from plimsoll.kafka.brokers.connection_settings import parse_connection_settings
 from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
 from plimsoll.kafka.brokers.source import describe_cluster
@@ -33,7 +34,7 @@ TOPICS = 100
 PARTITIONS = 100
 _TRIES = 5
 _HEAP_MB = 512
-_PATIENCE_S = 600
+_PATIENCE_S = 1800
 
 
 def rows() -> Iterator[dict[str, Any]]:
@@ -42,27 +43,33 @@ def rows() -> Iterator[dict[str, Any]]:
     except pytest.skip.Exception as skipped:
         print(skipped)
         return
+    names = [f"topic-{number:03}" for number in range(TOPICS)]
     # In memory where the system has it: brokers make 60,000 files, and a slow disk is not what is measured.
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=memory) as directory:
         kafka = RealKafka(distribution, Path(directory), heap_mb=_HEAP_MB)
         try:
             kafka.start(BROKERS)
-            kafka.create_topics([f"topic-{number:03}" for number in range(TOPICS)], partitions=PARTITIONS)
+            kafka.create_topics(names, partitions=PARTITIONS)
             kafka.wait_until(
                 lambda: _count_logs(kafka) == 3 * TOPICS * PARTITIONS,
                 "all replicas have their logs",
                 within_s=_PATIENCE_S,
                 every_s=5.0,
             )
-            calls = measure_calls(kafka.bootstrap)
-            whole, model = asyncio.run(measure_model(kafka.bootstrap))
+            yield from _measure_description(kafka.bootstrap)
+            yield from measure_executions(kafka, names, PARTITIONS)
         finally:
             kafka.close()
+
+
+def _measure_description(bootstrap: str) -> Iterator[dict[str, Any]]:
+    calls = measure_calls(bootstrap)
+    whole, model = asyncio.run(measure_model(bootstrap))
     shape = f"{model.partition_count:,} partitions, {model.replica_count:,} replicas, {len(BROKERS)} brokers"
-    yield _row("describe calls of a live cluster", calls.elapsed_s, "s", None, f"{calls.cpu_s:.2f} s CPU; {shape}")
-    yield _row("... and its model", whole.elapsed_s, "s", None, f"{whole.cpu_s:.2f} s CPU")
-    yield _row("model / describe calls", whole.elapsed_s / calls.elapsed_s, "x", 2.0, "elapsed time")
+    yield build_row("describe calls of a live cluster", calls.elapsed_s, "s", note=f"{calls.cpu_s:.2f} s CPU; {shape}")
+    yield build_row("... and its model", whole.elapsed_s, "s", note=f"{whole.cpu_s:.2f} s CPU")
+    yield build_row("model / describe calls", whole.elapsed_s / calls.elapsed_s, "x", 2.0, note="elapsed time")
 
 
 class Timing(NamedTuple):
@@ -117,9 +124,3 @@ def _count_logs(kafka: RealKafka) -> int:
         for log_dir in broker["log_dirs"]
         for topic in log_dir["topics"]
     )
-
-
-def _row(name: str, value: float, unit: str, at_most: float | None, note: str) -> dict[str, Any]:
-    met = None if at_most is None else value <= at_most
-    target = "" if at_most is None else f"<= {at_most:g}"
-    return {"name": name, "value": value, "unit": unit, "target": target, "met": met, "note": note}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from plimsoll.kafka.executor.phases.copied_bytes import SAMPLE_S
 from plimsoll.kafka.model.executions import ExecutorState
-from tests.e2e.kafka.test_cccli import serve
+from tests.e2e.kafka.cruise_control.test_cccli import serve
 from tests.kafka.cruise_control.server.test_conformance import (
     DIFFERENCES,
     NAMES,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 NEW = 3
 PARTITIONS = 8
 PARTITION_BYTES = 6_000_000
-SLOWLY = ("--concurrency", "1", "--add-parameter", "replication_throttle=3000000")
+SLOWLY = ("--concurrency", "1", "--leader-concurrency", "1", "--add-parameter", "replication_throttle=3000000")
 TOLERANCE = 0.05
 LAG_S = SAMPLE_S + 5.0
 """How old the reported bytes of movements under way may be."""

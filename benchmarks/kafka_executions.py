@@ -1,0 +1,245 @@
+"""A broker is added to a live Kafka cluster of 10,000 partitions: proposal, movements, and the cost of the engine.
+
+The same movements are made three ways: sent by hand as one AlterPartitionReassignments, by the executor with no other
+limit than the request has, and by a server of `plimsoll kafka cruise-control` that begins with nothing. Between them
+the partitions go back. Times are on the clock; the engine's processor time and memory are those of its process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from kafka import KafkaProducer
+
+from plimsoll.kafka.brokers.connection_settings import parse_connection_settings
+from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
+from plimsoll.kafka.brokers.source import describe_cluster
+from plimsoll.kafka.executor.executor import Executor
+from plimsoll.kafka.executor.record_stores import MemoryExecutionStore
+from plimsoll.kafka.model.cluster import build_model
+from plimsoll.kafka.model.description import TopicPartition
+from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions
+from plimsoll.kafka.model.proposals import OptimizationResult
+from plimsoll.kafka.model.requests import Mode, RebalanceRequest
+from plimsoll.kafka.model.settings import AnalyzerSettings
+from plimsoll.kafka.planning.optimizer import optimize
+from plimsoll.runtime.clocks import RealClock
+from tests.e2e.ports import lasting_port
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from plimsoll.kafka.model.proposals import Proposal
+    from tests.e2e.kafka.real_kafka import RealKafka
+
+NEW = 4
+MOVED_TOPICS = 20
+"""Topics with data. Half of their partitions move: the new broker shares its rack with one other."""
+RECORD_BYTES = 400_000
+EMPTY_TOPICS = r"topic-0[2-9].*"
+AT_ONCE = 1000
+_IDLE_S = 20.0
+_POLL_S = 0.1
+_PATIENCE_S = 600.0
+_CRUISE_CONTROL = "Cruise Control, 100,000 partitions: windows to fill, 6-24 s for the model and 39 s CPU for the plan"
+
+
+class Usage(NamedTuple):
+    """What a process has used."""
+
+    elapsed_s: float
+    cpu_s: float
+    peak_mb: float
+
+
+def measure_executions(kafka: RealKafka, names: Sequence[str], partitions: int) -> Iterator[dict[str, Any]]:
+    _fill(kafka, names[:MOVED_TOPICS], partitions)
+    kafka.start_broker(NEW)
+    yield from _measure_proposal(kafka.bootstrap)
+    yield from asyncio.run(_measure_moves(kafka.bootstrap))
+    yield from _measure_engine(kafka.bootstrap)
+
+
+def _fill(kafka: RealKafka, names: Sequence[str], partitions: int) -> None:
+    producer = KafkaProducer(
+        bootstrap_servers=kafka.bootstrap.split(","), acks="all", max_request_size=4 << 20, batch_size=1 << 20
+    )
+    for name in names:
+        for partition in range(partitions):
+            producer.send(name, bytes(RECORD_BYTES), partition=partition)
+    producer.flush(timeout=_PATIENCE_S)
+    producer.close()
+
+
+# ---- a proposal
+
+
+def _measure_proposal(bootstrap: str) -> Iterator[dict[str, Any]]:
+    words = ("kafka", "plan", "--bootstrap", bootstrap, "--mode", "add-brokers", "--brokers", str(NEW), "-o", "json")
+    runs = [_run_command(*words) for _ in range(2)]
+    best = min(runs, key=lambda run: run[0].elapsed_s)
+    note = f"`plimsoll kafka plan`, {best[0].cpu_s:.2f} s CPU; {_CRUISE_CONTROL}"
+    yield build_row("a proposal from nothing", best[0].elapsed_s, "s", note=note)
+
+
+def _run_command(*words: str) -> tuple[Usage, str]:
+    """With the time that the processes of a person's command take, from its start to its end."""
+    began_s, before = time.perf_counter(), _read_children_s()
+    ended = subprocess.run([sys.executable, "-m", "plimsoll", *words], check=True, capture_output=True, text=True)
+    return Usage(time.perf_counter() - began_s, _read_children_s() - before, 0.0), ended.stdout
+
+
+def _read_children_s() -> float:
+    import resource  # noqa: PLC0415 - not on every system
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+# ---- the same movements in one request and by the executor
+
+
+async def _measure_moves(bootstrap: str) -> list[dict[str, Any]]:
+    async with KafkaPythonAdmin(parse_connection_settings(bootstrap, {})) as admin:
+        request = RebalanceRequest(mode=Mode.ADD_BROKERS, brokers=(NEW,), excluded_topics=EMPTY_TOPICS)
+        result = optimize(build_model(await describe_cluster(admin)), request, AnalyzerSettings())
+        assert isinstance(result, OptimizationResult), result
+        proposals = [proposal for proposal in result.proposals if proposal.added][:AT_ONCE]
+        forth = {TopicPartition(plan.topic, plan.partition): plan.new_replicas for plan in proposals}
+        back = {TopicPartition(plan.topic, plan.partition): plan.old_replicas for plan in proposals}
+        by_hand, executed = [], []
+        for _ in range(2):
+            by_hand.append(await _reassign(admin, forth))
+            await _reassign(admin, back)
+            executed.append(await _execute(admin, proposals))
+            await _reassign(admin, back)
+    note = f"{sum(plan.bytes_to_move for plan in proposals) / 1e6:.0f} MB; the better of two"
+    name = f"{len(proposals):,} movements"
+    return [
+        build_row(f"{name} as one AlterPartitionReassignments", min(by_hand), "s", note=note),
+        build_row(f"{name} by the executor", min(executed), "s", note="with its checks and leader elections"),
+        build_row("executor / one request", min(executed) / min(by_hand), "x", 1.2),
+    ]
+
+
+async def _reassign(admin: KafkaPythonAdmin, targets: dict[TopicPartition, tuple[int, ...]]) -> float:
+    began_s = time.perf_counter()
+    errors = [error for error in (await admin.alter_reassignments(targets)).values() if error is not None]
+    assert not errors, errors[:3]
+    while await admin.list_reassignments():  # noqa: ASYNC110 - Kafka sends no event
+        await asyncio.sleep(_POLL_S)
+    return time.perf_counter() - began_s
+
+
+async def _execute(admin: KafkaPythonAdmin, proposals: Sequence[Proposal]) -> float:
+    executor = Executor(admin, RealClock(), MemoryExecutionStore())
+    options = ExecutionOptions(
+        concurrent_partition_movements_per_broker=AT_ONCE, broker_concurrent_leader_movements=AT_ONCE
+    )
+    began_s = time.perf_counter()
+    outcome = await executor.execute("benchmark", proposals, options)
+    assert outcome.end is ExecutionEnd.COMPLETED, outcome
+    return time.perf_counter() - began_s
+
+
+# ---- the engine as a process
+
+
+def _measure_engine(bootstrap: str) -> Iterator[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as data, _run_engine(bootstrap, data) as engine:
+        time.sleep(2.0)
+        before = engine.look()
+        time.sleep(_IDLE_S)
+        idle = engine.measure_since(before)
+        yield build_row("engine, idle: processor", 100 * idle.cpu_s / idle.elapsed_s, "% of a core", 1.0)
+        yield build_row("engine, idle: memory", before.peak_mb, "MB", note="before it has read the cluster")
+        before = engine.look()
+        engine.add_broker()
+        moving = engine.measure_since(before)
+    yield build_row("engine, moving: processor", 100 * moving.cpu_s / moving.elapsed_s, "% of a core", 25.0)
+    yield build_row("engine, moving: memory", moving.peak_mb, "MB", 500.0, note="the peak")
+    note = "from the request to the last election: description, proposal, movements"
+    yield build_row("the whole flow", moving.elapsed_s, "s", note=f"{note}; {_CRUISE_CONTROL}")
+
+
+class _Engine:
+    """A server of `plimsoll kafka cruise-control`."""
+
+    def __init__(self, pid: int, base: str) -> None:
+        self._pid = pid
+        self._base = base
+
+    def look(self) -> Usage:
+        fields = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
+        status = Path(f"/proc/{self._pid}/status").read_text()
+        (peak,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
+        return Usage(time.perf_counter(), (int(fields[11]) + int(fields[12])) / 100, int(peak) * 1024 / 1e6)
+
+    def measure_since(self, before: Usage) -> Usage:
+        now = self.look()
+        return Usage(now.elapsed_s - before.elapsed_s, now.cpu_s - before.cpu_s, now.peak_mb)
+
+    def add_broker(self) -> None:
+        """Ask for it, and wait until all has moved."""
+        query = (
+            f"brokerid={NEW}&dryrun=false&json=true&excluded_topics={EMPTY_TOPICS}"
+            f"&concurrent_partition_movements_per_broker={AT_ONCE}"
+        )
+        headers: dict[str, str] = {}
+        while True:
+            status, task, _ = self._ask("POST", f"add_broker?{query}", headers)
+            if status == 200:
+                break
+            headers = {"User-Task-ID": task}
+            time.sleep(_POLL_S)
+        while self._read_state() != "NO_TASK_IN_PROGRESS":
+            time.sleep(_POLL_S)
+
+    def is_ready(self) -> bool:
+        try:
+            return bool(self._read_state())
+        except (URLError, OSError):
+            return False
+
+    def _read_state(self) -> str:
+        body = json.loads(self._ask("GET", "state?json=true&substates=executor", {})[2])
+        return str(body["ExecutorState"]["state"])
+
+    def _ask(self, method: str, target: str, headers: dict[str, str]) -> tuple[int, str, str]:
+        request = Request(f"{self._base}/{target}", method=method, headers=headers)
+        with urlopen(request, timeout=_PATIENCE_S) as answer:
+            return answer.status, answer.headers.get("User-Task-ID", ""), answer.read().decode()
+
+
+@contextmanager
+def _run_engine(bootstrap: str, data: str) -> Iterator[_Engine]:
+    port = lasting_port()
+    words = ("kafka", "cruise-control", "--bootstrap", bootstrap, "--port", str(port), "--data", data)
+    process = subprocess.Popen([sys.executable, "-m", "plimsoll", *words], stdout=subprocess.DEVNULL)
+    try:
+        engine = _Engine(process.pid, f"http://127.0.0.1:{port}/kafkacruisecontrol")
+        until_s = time.monotonic() + _PATIENCE_S
+        while not engine.is_ready():
+            assert process.poll() is None
+            assert time.monotonic() < until_s
+            time.sleep(_POLL_S)
+        yield engine
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def build_row(name: str, value: float, unit: str, at_most: float | None = None, *, note: str = "") -> dict[str, Any]:
+    met = None if at_most is None else value <= at_most
+    target = "" if at_most is None else f"<= {at_most:g}"
+    return {"name": name, "value": value, "unit": unit, "target": target, "met": met, "note": note}
