@@ -9,11 +9,7 @@ PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/
 # Compiled modules are kept, whatever the shell says: the suites start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-<<<<<<< ours
-.PHONY: help up check format test test-scenarios test-e2e test-long test-false-answers bench clean
-=======
-.PHONY: help up check format test test-scenarios test-e2e test-long bench bench-kafka clean
->>>>>>> theirs
+.PHONY: help up check format test test-scenarios test-e2e test-long test-false-answers bench bench-kafka clean
 
 help:
 	@echo 'make up              a cluster with a simulated cloud on this machine, until Ctrl-C (UP="--nodes 5" for options)'
