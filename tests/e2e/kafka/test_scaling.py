@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 needs_kubectl()
 
 TOPICS = [f"topic-{number:02}" for number in range(60)]
-SEPARATE = "tests.e2e.kafka.separate_processes"
+SEPARATE = "tests.e2e.kafka.scaling.separate_processes"
 STATE = "{.status.cruiseControl.autoRebalance.state}"
 
 

@@ -59,8 +59,8 @@ async def _read_stored(client: Client, kafkas: Iterable[Kafka]) -> dict[tuple[st
     """What was stored beside Kafkas: by a companion, or where the status is pruned. What cannot be read is left out."""
     import msgspec
 
-    from plimsoll.kafka.controllers.auto_rebalance_states import decode_state
     from plimsoll.kafka.controllers.companion_reconciler import is_enabled
+    from plimsoll.kafka.controllers.config_maps.auto_rebalance_states import decode_state
     from plimsoll.kafka.wire.names import build_auto_rebalance_config_map_name
     from plimsoll.kafka.wire.status_views import is_view_missing
     from plimsoll.kube.errors import ApiError

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
-from plimsoll.kafka.controllers.auto_rebalance_states import AutoRebalanceStates, KeptState
 from plimsoll.kafka.controllers.cluster_actuator import ClusterActuator
 from plimsoll.kafka.controllers.cluster_observer import MODES, KafkaObserver
+from plimsoll.kafka.controllers.config_maps.auto_rebalance_states import AutoRebalanceStates, KeptState
 from plimsoll.kafka.controllers.errors import ReconcileFailed
 from plimsoll.kafka.controllers.pod_set_changes import list_pod_set_changes
 from plimsoll.kafka.controllers.pool_finalizers import PoolFinalizers

@@ -15,7 +15,7 @@ import structlog
 from msgspec.structs import replace
 
 from plimsoll.core.errors import PlimsollError
-from plimsoll.kafka.controllers.load_config_maps import write_load_config_map
+from plimsoll.kafka.controllers.config_maps.load_config_maps import write_load_config_map
 from plimsoll.kafka.model.rebalance_steps import CallKind, IgnoredRebalance, RebalanceCall, RebalanceOutcome
 from plimsoll.kafka.model.rebalances import RebalanceRefused
 from plimsoll.kafka.planning.scaling.rebalance_answers import find_step_to_begin, interpret_answer

@@ -1,0 +1,1 @@
+"""ConfigMaps that the reconcilers of Kafka write."""
