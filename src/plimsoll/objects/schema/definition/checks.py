@@ -7,7 +7,8 @@ is everything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.names import find_dns1035_label_problems, find_subdomain_problems
@@ -44,7 +45,7 @@ def validate_definition(crd: Any, old: dict[str, Any] | None = None) -> list[Fie
     except InvalidInput as error:
         return [fields.type_invalid(error.path, fields.OMITTED, error.problem)]
     errors = _validate_metadata(metadata, spec, old)
-    errors += _validate_spec(spec, old_spec)
+    errors += _validate_new_spec(spec, definition) if old_spec is None else _validate_spec(spec, old_spec)
     if old is not None and old_spec is not None:
         errors += _validate_immutable_fields(spec, old_spec, established=_is_established(old))
     status = definition["status"]
@@ -64,6 +65,23 @@ def _validate_metadata(metadata: dict[str, Any], spec: DefinitionSpec, old: dict
         return problems if name == expected else [*problems, 'must be spec.names.plural+"."+spec.group']
 
     return metadata_checks.validate_new_metadata(metadata, "metadata", namespaced=False, name_rule=check_name)
+
+
+_MOST_VALID_SPECS: Final = 256
+_valid_specs: set[bytes] = set()
+"""Digests of specs that have no errors: all simulated clusters of a process have the same few definitions."""
+
+
+def _validate_new_spec(spec: DefinitionSpec, definition: dict[str, Any]) -> list[FieldError]:
+    digest = hashlib.sha256(repr(definition.get("spec")).encode(errors="surrogatepass")).digest()
+    if digest in _valid_specs:
+        return []
+    errors = _validate_spec(spec, None)
+    if not errors:
+        if len(_valid_specs) >= _MOST_VALID_SPECS:
+            _valid_specs.clear()
+        _valid_specs.add(digest)
+    return errors
 
 
 def _validate_spec(spec: DefinitionSpec, old: DefinitionSpec | None) -> list[FieldError]:
