@@ -244,7 +244,12 @@ class RequestController:
         Requests that consumed or received their capacity are updated; those whose capacity is missing are not booked.
         """
         booked = await self._book(context, held)
-        missed = self._arrivals.find_missing(held, booked, context.now)
+        # A node that cannot be read may be the one that seems to be lost.
+        missed = [
+            missing
+            for missing in self._arrivals.find_missing(held, booked, context.now)
+            if missing.failure is not None or not context.unreadable_nodes
+        ]
         missing_names = {missing.view.name for missing in missed}
         if missing_names:
             held = [request for request in held if request.name not in missing_names]

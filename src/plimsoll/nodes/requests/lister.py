@@ -7,15 +7,17 @@ cluster state stale, as for pods, because nodes may be booked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 import structlog
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.kube.errors import NotFound
 from plimsoll.nodes.observing.listers import Stale, is_stale
 from plimsoll.nodes.requests.pod_sets import PodCache
 from plimsoll.nodes.requests.reader import ListedRequests
+from plimsoll.nodes.requests.status import ConditionType
 from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.api.pods import PodTemplate
 from plimsoll.objects.api.policy import LimitRange, PriorityClass
@@ -23,6 +25,7 @@ from plimsoll.objects.api.provisioning_requests import ProvisioningClass, Provis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
+    from datetime import datetime
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.informer.factory import SharedInformerFactory
@@ -38,6 +41,18 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _LOOK_AGAIN_S: Final = 0.1
 """Interval between checks for the first list or a NotFound error."""
+
+
+_JUMP_S: Final = 60.0
+"""A clock that differs by more than this from the time that has passed was set."""
+
+
+class _Booked(NamedTuple):
+    """A request with capacity, and when it was first read with it: by the clock, and by one that is never set."""
+
+    request: ProvisioningRequest
+    since: datetime
+    since_s: float
 
 
 class RequestLister:
@@ -66,6 +81,8 @@ class RequestLister:
         self._range_bodies: _Bodies[LimitRange] = _Bodies(msgspec.to_builtins)
         self._memory = PodCache()
         self._reported: set[str] = set()
+        self._booked: dict[tuple[str, str], _Booked] = {}
+        """Requests that had capacity when they were last read, by namespace and name."""
 
     @property
     def _custom(self) -> tuple[Informer[Any], ...]:
@@ -94,7 +111,16 @@ class RequestLister:
         return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.get_age_s())
 
     def list_requests(self) -> tuple[ProvisioningRequest, ...]:
-        return self._list_served(self.requests)
+        """The requests. One that has capacity and cannot be decoded any more is as it was: its nodes stay booked."""
+        listed = self._list_served(self.requests)
+        unreadable = {(bad.namespace, bad.name) for bad in self.requests.cache.bad.values()}
+        kept = {key: booked for key, booked in self._booked.items() if key in unreadable}
+        self._booked = kept | {
+            (request.metadata.namespace, request.metadata.name): self._note_booking(request)
+            for request in listed
+            if _has_capacity(request)
+        }
+        return (*listed, *(booked.request for booked in kept.values()))
 
     def read(self) -> ListedRequests:
         requests = self.list_requests()
@@ -108,7 +134,23 @@ class RequestLister:
             registered=self._registered,
             as_scheduled=self._as_scheduled,
             pod_cache=self._memory,
+            booking_times=self._list_booking_times(),
         )
+
+    def _note_booking(self, request: ProvisioningRequest) -> _Booked:
+        before = self._booked.get((request.metadata.namespace, request.metadata.name))
+        if before is None or before.request.metadata.uid != request.metadata.uid:
+            return _Booked(request, self._clock.now(), self._clock.monotonic_s())
+        return before._replace(request=request)
+
+    def _list_booking_times(self) -> dict[str, datetime]:
+        """The time for each booking, by uid, where the clock was set since the booking was first read."""
+        now, now_s = self._clock.now(), self._clock.monotonic_s()
+        steady = {
+            booked.request.metadata.uid: add_seconds(booked.since, now_s - booked.since_s)
+            for booked in self._booked.values()
+        }
+        return {uid: time for uid, time in steady.items() if abs((now - time).total_seconds()) > _JUMP_S}
 
     def _list_served(self, informer: Informer[T]) -> tuple[T, ...]:
         """The objects of a kind. A kind that is not served any more has none, although the cache still holds them."""
@@ -161,6 +203,13 @@ class _Bodies(Generic[V]):
             now[name] = before if before is not None and before[0] is item else (item, self._body_of(item))
         self._before = now
         return {name: body for name, (_, body) in now.items()}
+
+
+def _has_capacity(request: ProvisioningRequest) -> bool:
+    return any(
+        condition.type == ConditionType.PROVISIONED and condition.status == "True"
+        for condition in request.status.conditions
+    )
 
 
 def _is_unknown(informer: Informer[Any]) -> bool:

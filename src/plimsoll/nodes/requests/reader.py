@@ -55,6 +55,8 @@ class ListedRequests:
     as_scheduled: Callable[[Pod], Pod] | None = field(default=None, compare=False, repr=False)
     """Converts a pod to the form the cluster's scheduler uses, where that differs."""
     pod_cache: PodCache | None = field(default=None, compare=False, repr=False)
+    booking_times: Mapping[str, datetime] = field(default_factory=dict)
+    """By uid: the time for bookings that began before the clock was set. The others go by the clock."""
 
 
 def read_requests(listed: ListedRequests, policy: Policy, now: datetime) -> ObservedRequests:
@@ -107,6 +109,7 @@ class _Reader:
         self._policy = policy
         self._now = now
         self._registered = listed.registered
+        self._booking_times = listed.booking_times
         # A ProvisioningClass that cannot be decoded still exists: its class is allowed.
         self._classes: dict[str, Mapping[str, str]] = {
             name: {} for name in _find_bad(listed, ProvisioningClass.get_kind_name())
@@ -147,7 +150,8 @@ class _Reader:
         kind = request.spec.provisioning_class_name
         conditions = Conditions.from_list(request.status.conditions, own=self._registered.get(kind, ()))
         details = Details.from_texts(request.status.provisioning_class_details)
-        phase = compute_phase(conditions, details, parameters, policy=self._policy, now=self._now)
+        now = self._booking_times.get(request.metadata.uid, self._now)
+        phase = compute_phase(conditions, details, parameters, policy=self._policy, now=now)
         pods = self.templates.build_pod_sets(request, counts_upcoming=parameters.counts_upcoming)
         problem = self._find_problem(kind, phase, pods)
         view = RequestView(

@@ -1,9 +1,9 @@
 """Checks a list against what is known before its gaps are taken for deletions.
 
-A server, a proxy or a cache in between may answer with a list that misses objects which exist, or with an old one. A
-list is believed if it misses few of the known objects. If it misses more than a small share, or is older than what is
-known, some of the objects in question are read one by one: if one of them exists, the list is wrong. What is wrong
-stays as it was in the cache, and everything is listed again later.
+A server, a proxy or a cache in between may answer with a list that misses objects which exist, or with an old one. So
+some of the objects in question are read one by one: if one of them exists, the list is wrong. What is wrong stays as it
+was in the cache, and everything is listed again later. A list that misses few of the known objects is believed if they
+cannot be read; one that misses more than a small share, or is older than what is known, is not.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 BELIEVED_SHARE: Final = 0.1
-"""The share of known objects that may be missing from a list without a second read."""
+"""The share of known objects that may be missing from a list although a second read fails."""
 BELIEVED_COUNT: Final = 1
 """That many may be missing in any case."""
 _READ_ONE_BY_ONE: Final = 20
 
 
 def is_small_loss(missing: int, known: int) -> bool:
-    """Whether so few of the known objects are missing that a list is believed without a second read."""
+    """Whether so few of the known objects are missing that a list is believed even if nothing confirms it."""
     return missing <= max(BELIEVED_COUNT, BELIEVED_SHARE * known)
 
 
@@ -51,7 +51,8 @@ class ListVerifier(Generic[V]):
         regressed = self._updater.regressed
         is_old = bool(regressed) or is_restored(version, self._updater.position)
         known = self._updater.known
-        if not is_old and is_small_loss(len(missing), known):
+        is_plausible = not is_old and is_small_loss(len(missing), known)
+        if is_plausible and not missing:
             self._unverified = frozenset()
             return ""
         for key in spread(sorted(regressed), _READ_ONE_BY_ONE):
@@ -61,9 +62,9 @@ class ListVerifier(Generic[V]):
         try:
             existing = await self._find_existing(missing)
         except Forbidden:
-            return self._compare_with_last(missing, known)
+            return "" if is_plausible else self._compare_with_last(missing, known)
         except ServerTrouble as error:
-            return f"{self._describe(missing, known)}, which could not be read: {error}"
+            return "" if is_plausible else f"{self._describe(missing, known)}, which could not be read: {error}"
         if not existing:
             return ""
         if is_old:
