@@ -171,6 +171,25 @@ def test_k39_k06_a_scale_down_beside_strimzi():
         assert "autoRebalance" not in bench.status_of_kafka
 
 
+def test_k39_a_new_broker_that_is_cordoned_is_waited_for():
+    """Strimzi cordons brokers that leave, too, and one of the same id returns with the cordon."""
+    with CompanionBench() as bench:
+        bench.make_running()
+        settings = bench.brokers.catch_up().settings
+        settings.restore("broker", "3", {"cordoned.log.dirs": "*"})
+        bench.scale(4)
+        bench.run_strimzi()
+        bench.make_ready(3)
+        result = bench.step(2)
+        assert (bench.stored_shipped[0], bench.rebalances) == ("Idle", {})
+        assert result is not None
+        shown = [str(warning) for warning in result.warnings]
+        assert shown == ["broker 3 cannot take replicas: all log directories are cordoned or offline"]
+        settings.remove("broker", "3")
+        bench.step()
+        assert bench.stored_shipped[0] == "RebalanceOnScaleUp"
+
+
 def test_k39_a_kafka_that_does_not_ask_is_left_alone():
     with CompanionBench() as bench:
         bench.make_running(is_asked=False)

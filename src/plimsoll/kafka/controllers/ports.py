@@ -42,7 +42,7 @@ class BrokerSnapshot(Value):
 
 
 class KnownBrokers(Value):
-    """The brokers that the engine knows with their capacity. `problem`: why it could not be asked."""
+    """The brokers that the engine knows with their capacity, and that take replicas. `problem`: why others do not."""
 
     brokers: frozenset[int] = frozenset()
     problem: Reason | None = None
@@ -64,7 +64,10 @@ class BrokerView(Protocol):
         ...
 
     async def list_known(self, kafka: Kafka, brokers: Collection[int]) -> KnownBrokers:
-        """Those of `brokers` that the engine knows with their capacity. Nothing is known of an engine that is away."""
+        """Those of `brokers` that the engine knows with their capacity, and that take replicas.
+
+        Nothing is known of an engine that is away.
+        """
         ...
 
     async def change_cordons(

@@ -14,6 +14,7 @@ from plimsoll.kafka.executor.errors import RecordUnusable
 from plimsoll.kafka.executor.reasons import name_some
 from plimsoll.kafka.executor.unregistering import unregister_and_record, unregister_broker
 from plimsoll.kafka.model.rebalances import RebalanceRefused
+from plimsoll.kafka.planning.scaling.reasons import format_brokers
 from plimsoll.kafka.reporting.cluster_journal import ClusterJournal
 from plimsoll.kafka.wire.analyzer_settings import read_analyzer_settings
 from plimsoll.kafka.wire.broker_capacities import read_broker_capacities
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.brokers.ports import ClusterNodes, KafkaAdmin
     from plimsoll.kafka.cruise_control.client.access import CruiseControlAccess
     from plimsoll.kafka.engine.engines import BrokerConnections, Engines
+    from plimsoll.kafka.model.description import LogDir
     from plimsoll.objects.api.kafka import Kafka, KafkaNodePool
 
 BROKER_TIMEOUT_S: Final = 10.0
@@ -76,9 +78,11 @@ class ConnectedBrokerView:
         if self._cruise_controls is not None:
             return await self._ask_cruise_control(self._cruise_controls, kafka, brokers)
         admin = await self._connections.get_admin(kafka)
-        answers = await asyncio.gather(*(_has_log_dirs(admin, broker) for broker in brokers))
-        known = frozenset(broker for broker, answers_now in zip(brokers, answers, strict=True) if answers_now)
-        return KnownBrokers(brokers=known)
+        answers = await asyncio.gather(*(_list_log_dirs(admin, broker) for broker in brokers))
+        answered = {broker: log_dirs for broker, log_dirs in zip(brokers, answers, strict=True) if log_dirs}
+        closed = {broker for broker, log_dirs in answered.items() if not any(map(_takes_replicas, log_dirs))}
+        problem = _explain_closed(sorted(closed)) if closed else None
+        return KnownBrokers(brokers=frozenset(answered) - closed, problem=problem)
 
     async def _ask_cruise_control(
         self, cruise_controls: CruiseControlAccess, kafka: Kafka, brokers: Collection[int]
@@ -132,10 +136,22 @@ async def _has_logs(admin: KafkaAdmin, broker: int) -> bool:
         raise KafkaUnavailable(f"broker {broker} did not answer within {BROKER_TIMEOUT_S:g} s") from None
 
 
-async def _has_log_dirs(admin: KafkaAdmin, broker: int) -> bool:
-    """Whether the broker reports its log directories: the engine then knows its capacity."""
+async def _list_log_dirs(admin: KafkaAdmin, broker: int) -> tuple[LogDir, ...]:
+    """The log directories that the broker reports: the engine then knows its capacity."""
     try:
         async with asyncio.timeout(BROKER_TIMEOUT_S):
-            return bool((await admin.describe_log_dirs(broker)).log_dirs)
+            return (await admin.describe_log_dirs(broker)).log_dirs
     except (TimeoutError, KafkaUnavailable, KafkaRefused):
-        return False
+        return ()
+
+
+def _takes_replicas(log_dir: LogDir) -> bool:
+    return log_dir.is_online and not log_dir.is_cordoned
+
+
+def _explain_closed(brokers: list[int]) -> Reason:
+    return Reason(
+        code="BrokersTakeNoReplicas",
+        message=f"{format_brokers(brokers)} cannot take replicas: all log directories are cordoned or offline",
+        facts={"brokers": brokers},
+    )
