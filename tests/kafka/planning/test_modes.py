@@ -95,6 +95,13 @@ def test_a_broker_excluded_for_leadership_gets_followers_only(mode: Mode, broker
     ]
 
 
+def test_relief_moves_no_leader_onto_a_broker_excluded_for_leadership():
+    brokers = [describe_broker(broker, rack="r") for broker in range(5)]
+    model = build_cluster(brokers, [describe_topic("a", [[0]]), describe_topic("b", [[0]])])
+    request = RebalanceRequest(mode=Mode.ADD_BROKERS, brokers=(2,), excluded_for_leadership=(0, 1), relief=True)
+    assert plan(model, request).after.leader_counts[1] == 0
+
+
 def test_a_leaving_broker_loses_exactly_what_it_has():
     model = build_even_cluster()
     had = int(model.replica_counts[5])

@@ -67,7 +67,7 @@ def keep_leaders_off_excluded_brokers(placement: Placement, budget: Budget) -> N
     if not placement.has_brokers_for_followers_only:
         return
     leading = placement.leading[placement.leading != NONE]
-    for row in leading[placement.moved[leading] & ~scope.may_lead[placement.broker_of[leading]]].tolist():
+    for row in leading[placement.moved[leading] & ~scope.takes_leaders[placement.broker_of[leading]]].tolist():
         budget.spend()
         partition = model.partition_of[row]
         rows = np.arange(model.offsets[partition], model.offsets[partition + 1])

@@ -234,8 +234,10 @@ class Placement:
 
     @cached_property
     def has_brokers_for_followers_only(self) -> bool:
-        """Whether replicas may move onto brokers that may not lead."""
-        return bool((self.scope.may_receive & ~self.scope.may_lead).any())
+        """Whether replicas may move onto brokers that may not lead, those that only relief opens included."""
+        scope = self.scope
+        receives = scope.may_receive | scope.may_relieve if scope.relief else scope.may_receive
+        return bool((receives & ~scope.takes_leaders).any())
 
     def _list_others(self, rows: Ints, broker_of: Ints) -> Ints:
         """[C, RF]: the brokers of the other replicas of each row's partition; B where there is none."""

@@ -77,6 +77,13 @@ class Scope:
     held: tuple[Reason, ...]
     relief: bool
 
+    @property
+    def takes_leaders(self) -> Flags:
+        """[B]: replicas that lead may move onto these brokers. Relief opens old ones in mode add-brokers."""
+        if self.relief and self.mode is Mode.ADD_BROKERS:
+            return self.may_lead | self.leads_balanced
+        return self.may_lead
+
 
 def build_scope(model: ClusterModel, request: RebalanceRequest) -> Scope | Refusal:
     """The scope of a request; a refusal if the request makes no sense for this cluster."""
