@@ -256,6 +256,7 @@ def test_the_operator_in_a_process_of_its_own_scales_brokers(try_kafka: Callable
         kafka.wait_until_grown(3)
         assert kafka.list_registered() == [0, 1, 2, 3]
         assert kafka.list_leftovers() == []
+        _check_that_a_voter_stays(kafka)
         held = up.kubectl(
             "get", "lease", "plimsoll-kafka", "-n", "kube-system", "-o", "jsonpath={.spec.holderIdentity}"
         )
@@ -263,6 +264,23 @@ def test_the_operator_in_a_process_of_its_own_scales_brokers(try_kafka: Callable
         operator.send_signal(signal.SIGINT)
         assert operator.wait(timeout=PATIENCE_S) == 0
         assert up.stop() == 0
+
+
+def _check_that_a_voter_stays(kafka: TriedKafka) -> None:
+    """The second controller is an observer, which may leave. The first one is the only voter."""
+    up, pool = kafka.up, ("kafkanodepool/controllers", "-n", "kafka")
+    voter, observer = "my-cluster-controllers-100", "my-cluster-controllers-101"
+    up.kubectl("scale", *pool, "--replicas=2")
+    up.until(lambda: observer in _list_names(up, "pods"), "the observer exists")
+    up.kubectl("annotate", *pool, "strimzi.io/remove-node-ids=[100]")
+    up.kubectl("scale", *pool, "--replicas=1")
+    refused = "keeps node 100: node 100 is a voter of the metadata quorum (100)"
+    up.until(lambda: refused in kafka.read_conditions(), "the voter stays, and a condition says so")
+    assert {voter, observer} <= set(_list_names(up, "pods"))
+    up.kubectl("annotate", *pool, "strimzi.io/remove-node-ids-")
+    up.until(lambda: observer not in _list_names(up, "pods"), "the observer leaves")
+    up.until(lambda: "ControllerQuorumCheck" not in kafka.read_conditions(), "nothing is refused any more")
+    assert voter in _list_names(up, "pods")
 
 
 @contextmanager
