@@ -12,14 +12,18 @@ from plimsoll.kafka.brokers.ports import KafkaUnavailable
 from plimsoll.kafka.brokers.rates import OffsetSampler
 from plimsoll.kafka.brokers.source import LiveClusterSource, describe_cluster
 from plimsoll.kafka.model.cluster import build_model
+from plimsoll.kafka.model.proposals import OptimizationResult
+from plimsoll.kafka.model.requests import Mode, RebalanceRequest
+from plimsoll.kafka.model.settings import AnalyzerSettings
+from plimsoll.kafka.planning.optimizer import optimize
 from plimsoll.local.kafka.cluster import SimulatedKafka
 from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from plimsoll.kafka.brokers.ports import BrokerLogs, Reassignment
-    from plimsoll.kafka.model.description import ClusterDescription, TopicPartition
+    from plimsoll.kafka.model.description import ClusterDescription, TopicDescription, TopicPartition
     from plimsoll.runtime.clocks import VirtualClock
 
 MB = 1_000_000
@@ -45,6 +49,50 @@ def test_a_broker_that_died_costs_its_own_data() -> None:
     assert model.size_known.tolist() == [True, True, True]
     assert model.size_bytes.tolist() == [20 * MB] * 3
     assert [problem for problem in model.problems if problem.startswith("broker 1 did not answer")]
+
+
+class ListingAdmin(SimulatedAdmin):
+    """Topic b was created after the topics were listed and before the log directories were read, or deleted since."""
+
+    def __init__(self, kafka: SimulatedKafka, *, is_deleted: bool) -> None:
+        super().__init__(kafka)
+        self._is_deleted = is_deleted
+
+    async def describe_topics(self, names: Collection[str] | None = None) -> tuple[TopicDescription, ...]:
+        if names is not None:
+            return await super().describe_topics(["c"] if self._is_deleted else names)
+        return tuple(topic for topic in await super().describe_topics() if topic.name != "b")
+
+
+def test_replicas_of_topics_that_may_not_be_described_are_there_and_stay() -> None:
+    """Kafka leaves such a topic out of its list, and a broker that holds only its replicas looks empty."""
+
+    async def run(clock: VirtualClock) -> ClusterDescription:
+        kafka = make_kafka(clock)
+        kafka.create_topic("hidden", [[0, 3], [3, 1]], size_bytes=MB)
+        kafka.hidden_topics.add("hidden")
+        return await describe_cluster(SimulatedAdmin(kafka))
+
+    model = build_model(run_virtual(run))
+    assert model.replica_counts.tolist() == [2, 3, 2, 3]
+    assert [problem for problem in model.problems if problem.startswith("topic hidden: TOPIC_AUTHORIZATION_FAILED: ")]
+    result = optimize(model, RebalanceRequest(mode=Mode.REMOVE_BROKERS, brokers=(3,)), AnalyzerSettings())
+    assert isinstance(result, OptimizationResult), result
+    assert {proposal.topic for proposal in result.proposals} == {"a"}
+    assert (result.kept_on_leaving, result.emptied_brokers) == ({3: 2}, ())
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_topics_that_change_while_a_cluster_is_described_are_looked_up(is_deleted: bool) -> None:
+    async def run(clock: VirtualClock) -> ClusterDescription:
+        kafka = make_kafka(clock)
+        kafka.create_topic("b", [[2, 3]], size_bytes=MB)
+        return await describe_cluster(ListingAdmin(kafka, is_deleted=is_deleted))
+
+    described = run_virtual(run)
+    assert [topic.name for topic in described.topics] == (["a"] if is_deleted else ["a", "b"])
+    assert all(partition.logs for topic in described.topics for partition in topic.partitions)
+    assert not build_model(described).problems
 
 
 class HangingAdmin(SimulatedAdmin):

@@ -61,8 +61,14 @@ class SimulatedAdmin:
     async def describe_topics(self, names: Collection[str] | None = None) -> tuple[TopicDescription, ...]:
         with _translate_errors():
             state = self._kafka.receive("describe_topics")
-        wanted = sorted(state.topics) if names is None else names
-        return tuple(_describe_topic(state, name) for name in wanted)
+        hidden = self._kafka.hidden_topics
+        wanted = sorted(state.topics.keys() - hidden) if names is None else names
+        return tuple(
+            TopicDescription(name=name, partitions=(), problem="TOPIC_AUTHORIZATION_FAILED")
+            if name in hidden
+            else _describe_topic(state, name)
+            for name in wanted
+        )
 
     async def describe_log_dirs(self, broker: int) -> BrokerLogs:
         with _translate_errors():

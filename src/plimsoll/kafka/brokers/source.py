@@ -22,7 +22,7 @@ from plimsoll.kafka.model.description import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from plimsoll.core.clock import Clock
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 BROKER_TIMEOUT_S: Final = 10.0
 BROKERS_AT_ONCE: Final = 16
+_UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC"
 
 _Logs = dict[TopicPartition, list[ReplicaDescription]]
 
@@ -93,6 +94,9 @@ async def describe_cluster(
     )
     found = {broker.id: answer for broker, answer in zip(nodes.brokers, answers, strict=True)}
     logs = _group_logs(found.values())
+    unlisted = {partition.topic for partition in logs} - {topic.name for topic in topics}
+    if unlisted:
+        topics = (*topics, *await _describe_unlisted(admin, unlisted, logs))
     return ClusterDescription(
         cluster_id=nodes.cluster_id,
         controller=nodes.controller,
@@ -121,6 +125,27 @@ def _group_logs(found: Iterable[BrokerLogs | str]) -> _Logs:
             for partition, replica in answer.replicas:
                 logs[partition].append(replica)
     return logs
+
+
+async def _describe_unlisted(admin: KafkaAdmin, names: Collection[str], logs: _Logs) -> list[TopicDescription]:
+    """Topics of which brokers have logs, and which they did not list.
+
+    One was created or deleted in between, or the user may not describe it: Kafka leaves such topics out of the list,
+    and a broker that holds only their replicas looks empty.
+    """
+    found = []
+    for topic in await admin.describe_topics(sorted(names)):
+        if not topic.problem:
+            found.append(topic)
+        elif not topic.problem.startswith(_UNKNOWN_TOPIC):
+            partitions = tuple(
+                PartitionDescription(partition=key.partition, replicas=tuple(sorted({log.broker for log in held})))
+                for key, held in sorted(logs.items())
+                if key.topic == topic.name
+            )
+            problem = f"{topic.problem}: its replicas are known from log directories only, and are not moved"
+            found.append(msgspec.structs.replace(topic, partitions=partitions, problem=problem))
+    return found
 
 
 def _complete_broker(broker: BrokerDescription, answer: BrokerLogs | str) -> BrokerDescription:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
+from cryptography.utils import CryptographyDeprecationWarning
 
 from plimsoll.kafka.brokers.ports import REFUSED_CERTIFICATE, UNTRUSTED_CERTIFICATE, KafkaRefused
 from plimsoll.kube.http.tls_failures import (
@@ -155,7 +157,9 @@ def _split(server: str) -> tuple[str, int]:
 
 
 def _parse(der: bytes | None) -> Presented | None:
-    try:
-        return Presented.from_certificate(x509.load_der_x509_certificate(der)) if der else None
-    except ValueError:
-        return None
+    with warnings.catch_warnings():  # of old authorities of the system, which the user cannot mend
+        warnings.simplefilter("ignore", CryptographyDeprecationWarning)
+        try:
+            return Presented.from_certificate(x509.load_der_x509_certificate(der)) if der else None
+        except ValueError:
+            return None

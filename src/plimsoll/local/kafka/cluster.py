@@ -68,6 +68,8 @@ class SimulatedKafka:
         self.cluster_id = cluster_id
         self.has_cordons = True
         """Whether the brokers are of Kafka 4.3 or later."""
+        self.hidden_topics: set[str] = set()
+        """Topics that clients are not permitted to describe."""
         self.shows_quorum = True
         """Whether clients are permitted to describe the metadata quorum."""
         self.state = KafkaState(time_s=clock.monotonic_s(), session_timeout_s=session_timeout_s)
