@@ -85,9 +85,9 @@ def test_a_cluster_that_runs_already_is_named_before_its_ports(base: int, tmp_pa
     assert (ended.returncode, started.returncode) == (1, 2)
     message, command = ended.stderr.strip().split("  plimsoll up ")
     assert shlex.split(command)[:4] == ["--nodes", "5", "--data", f"{data}-2"]
-    said = message[: message.index("  make up")]
-    assert started.stderr.startswith(said)
-    reviewed(said.replace(str(os.getpid()), "PID"))
+    reported = message[: message.index("  make up")]
+    assert started.stderr.startswith(reported)
+    reviewed(reported.replace(str(os.getpid()), "PID"))
     assert subprocess.run(checked, cwd=REPOSITORY / "src", check=False, timeout=60).returncode == 0
 
 

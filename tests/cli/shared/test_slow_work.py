@@ -86,8 +86,8 @@ def test_slow_work_without_a_cluster_is_announced(words: list[str], stdin: str, 
 def test_a_command_that_waits_for_a_cluster_says_so(server: str, tmp_path: Path, words: list[str]):
     ended = plimsoll(*words, "--server", server, cwd=tmp_path)
     assert ended.returncode != 0, ended
-    said = f"checking {server}" if words == ["doctor"] else f"{server} has not answered yet; waiting …\n"
-    assert ended.stderr.startswith(said)
+    reported = f"checking {server}" if words == ["doctor"] else f"{server} has not answered yet; waiting …\n"
+    assert ended.stderr.startswith(reported)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -131,21 +131,21 @@ def test_the_operator_of_strimzi_is_a_rival_while_it_runs(replicas: int, level: 
 
 
 @pytest.mark.parametrize(
-    ("holder", "said"),
+    ("holder", "reported"),
     [
         ("plimsoll-up_1", "Plimsoll leads: plimsoll-up_1 holds lease kube-system/plimsoll-kafka"),
         ("workstation_1", "Plimsoll leads: workstation_1 holds lease kube-system/plimsoll-kafka"),
         ("", "lease kube-system/plimsoll-kafka is not held"),
     ],
 )
-def test_the_kafka_operator_that_leads_is_named(holder: str, said: str):
+def test_the_kafka_operator_that_leads_is_named(holder: str, reported: str):
     with DiagnosedCluster() as cluster:
         before = found(cluster.examined("kafka"), "rivals.kafka")
         hold_lease(cluster, name="plimsoll-kafka", holder=holder)
         finding = found(cluster.examined("kafka"), "rivals.kafka")
     assert before.message.endswith("no other Kafka operator: there is no lease kube-system/plimsoll-kafka")
     assert (finding.level, finding.details["holder"]) == ("ok", holder)
-    assert finding.message.endswith(said)
+    assert finding.message.endswith(reported)
 
 
 def test_only_controllers_that_were_asked_for_have_rivals():

@@ -33,14 +33,14 @@ async def is_existing(client: Client, ref: Ref) -> bool | None:
     return True
 
 
-def find_namesakes(refs: Iterable[Ref], ref: Ref) -> list[Ref]:
+def find_same_named(refs: Iterable[Ref], ref: Ref) -> list[Ref]:
     """The objects of the same kind and name in other namespaces."""
     return sorted({known for known in refs if (known.kind, known.name) == (ref.kind, ref.name) and known != ref})
 
 
-def describe_unknown(ref: Ref, where: str, *, exists: bool | None, namesakes: Iterable[Ref] = ()) -> str:
+def describe_unknown(ref: Ref, where: str, *, exists: bool | None, same_named: Iterable[Ref] = ()) -> str:
     """The sentence about an object that no decision names. `where` the decisions are: "in the journal X"."""
-    meant = " or ".join(map(str, namesakes))
+    meant = " or ".join(map(str, same_named))
     question = f"; did you mean {meant}?" if meant else ""
     state = {True: ": it exists, and no decision names it", False: ": it does not exist", None: ""}[exists]
     return f"nothing is known about {ref} {where}{state}{question}"

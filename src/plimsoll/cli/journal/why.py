@@ -8,7 +8,7 @@ import typer
 
 from plimsoll.cli.journal.files import KUBECONFIG_FILE, ReadDataOption, find_journal, open_journal
 from plimsoll.cli.journal.journal import ENTRY, print_entry
-from plimsoll.cli.journal.unknown_objects import describe_unknown, find_namesakes, is_existing
+from plimsoll.cli.journal.unknown_objects import describe_unknown, find_same_named, is_existing
 from plimsoll.cli.shared.connection import (
     Connection,
     ContextOption,
@@ -267,5 +267,5 @@ def _build_held_back(ref: Ref, pause_reason: Reason) -> ObjectDecision:
 def _build_nothing_known_error(ref: Ref, where: str, *, exists: bool | None, known: Iterable[Ref]) -> Exception:
     from plimsoll.journal.errors import NothingKnown
 
-    problem = describe_unknown(ref, where, exists=exists, namesakes=find_namesakes(known, ref))
+    problem = describe_unknown(ref, where, exists=exists, same_named=find_same_named(known, ref))
     return NothingKnown(problem, hint=_ADVICE.get(ref.kind, _ADVICE_ON_WORKLOADS))

@@ -86,13 +86,13 @@ async def _read_executions(client: Client, kafkas: Iterable[Kafka]) -> dict[tupl
     from plimsoll.kube.diagnosis.parallel_requests import request_all
     from plimsoll.runtime.clocks import RealClock
 
-    asked = [kafka for kafka in kafkas if kafka.spec.cruise_control is not None]
+    configured = [kafka for kafka in kafkas if kafka.spec.cruise_control is not None]
     states = await request_all(
-        asked, lambda kafka: ConfigMapExecutionStore(client, kafka, clock=RealClock()).read_state()
+        configured, lambda kafka: ConfigMapExecutionStore(client, kafka, clock=RealClock()).read_state()
     )
     return {
         (kafka.metadata.namespace, kafka.metadata.name): state.execution_id
-        for kafka, state in zip(asked, states, strict=True)
+        for kafka, state in zip(configured, states, strict=True)
         if state is not None and not isinstance(state, PlimsollError)
     }
 
