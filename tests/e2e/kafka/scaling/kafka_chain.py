@@ -59,6 +59,9 @@ class KafkaChain(TriedKafka):
         self.start_server()
         words = ["--pod-sets"] if self._has_pod_sets else []
         self._nodes = self._launch("nodes", "-m", _NODES, str(self.kubeconfig), str(self.brokers_directory), *words)
+        # An operator does not start without the definitions.
+        has_kafka = ("get", "kafka", "my-cluster", "-n", "kafka")
+        self.up.until(lambda: self.up.stated(*has_kafka).code == 0, "the objects are there")
         self.start_operator()
         self.up.until(lambda: self.count_ready() == FIRST_BROKERS, "the brokers are ready")
         self.bootstrap = ",".join(self.list_addresses())
