@@ -22,7 +22,7 @@ from kafka import KafkaAdminClient
 
 from plimsoll.kafka.brokers.connection_settings import parse_connection_settings, parse_properties
 from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
-from plimsoll.kafka.brokers.ports import ConfigResource, KafkaRefused, KafkaUnavailable
+from plimsoll.kafka.brokers.ports import ConfigResource, KafkaError, KafkaRefused, KafkaUnavailable
 from tests.e2e.kafka.admins import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from tests.e2e.kafka.record_traffic import RecordTraffic
 from tests.e2e.ports import lasting_port
@@ -118,18 +118,21 @@ class TriedKafka:
         assert self.find_pod(broker) is None
 
     def list_leftovers(self) -> list[str]:
-        """Throttles, cordons and reassignments."""
+        """Throttles, cordons and reassignments; also what could not be read."""
         found = self.ask(lambda admin: admin.describe_topics())
         topics = [ConfigResource("topic", topic.name) for topic in found]
         brokers = [ConfigResource("broker", str(broker)) for broker in self.list_registered()]
         keys = (LEADER_REPLICAS, FOLLOWER_REPLICAS, LEADER_RATE, FOLLOWER_RATE, "cordoned.log.dirs")
         settings = self.ask(lambda admin: admin.describe_configs([*topics, *brokers], keys))
+        unread = {resource: error for resource, error in settings.items() if isinstance(error, KafkaError)}
         left = [
             f"{resource.name} {key}={entry.value}"
             for resource, entries in settings.items()
+            if resource not in unread
             for key, entry in entries.items()
             if entry.is_dynamic and entry.value
         ]
+        left += [f"{resource.name}: {error}" for resource, error in unread.items()]
         return [*left, *map(str, self.ask(lambda admin: admin.list_reassignments()))]
 
 

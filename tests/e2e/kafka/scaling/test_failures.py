@@ -44,9 +44,9 @@ KILLS = 10 if IS_LONG else 3
 
 @pytest.fixture(scope="module")
 def written(chain: KafkaChain) -> Iterator[KafkaChain]:
-    """Moves take about ten seconds."""
+    """Moves take some seconds."""
     chain.create_topics(TOPICS)
-    chain.limit_replication(MB)
+    chain.limit_replication(2 * MB)
     yield chain
     chain.limit_replication(5 * MB)
 
@@ -66,15 +66,16 @@ def traffic(written: KafkaChain) -> Iterator[RecordTraffic]:
 @pytest.mark.usefixtures("traffic")
 def test_the_controller_and_then_a_destination_are_killed_and_come_back(written: KafkaChain):
     chain = written
+    chain.limit_replication(MB)
     chain.scale(4)
     chain.wait_for_state(MOVING)
+    chain.limit_replication(2 * MB)
     chain.kill_node(CONTROLLER_POD)
     chain.up.until(lambda: chain.count_restarts_of(CONTROLLER_POD) == 1, "the controller is back")
-    assert chain.read_state() == MOVING
     chain.kill_node(POD)
+    chain.up.until(lambda: chain.count_restarts_of(POD) == 1, "the broker is back")
     chain.wait_until_grown(NEW)
     chain.wait_until_done()
-    assert chain.count_restarts_of(POD) == 1
     chain.shrink()
     assert set(chain.count_replicas()) == {0, 1, 2}
 
@@ -93,9 +94,6 @@ def test_a_destination_that_stays_dead_is_given_up_and_can_be_removed(written: K
         chain.wait_until_shrunk(NEW)
         chain.wait_until_done()
     assert set(chain.count_replicas()) == {0, 1, 2}
-    chain.grow()
-    chain.wait_until_done()
-    chain.shrink()
 
 
 @pytest.mark.usefixtures("traffic")
@@ -124,7 +122,7 @@ def test_an_operator_that_ends_after_its_calls(written: KafkaChain, capsys: pyte
 
 
 def run_through_ends(chain: KafkaChain, is_done: Callable[[], bool]) -> int:
-    """Start operators that end after some calls, until all is done. Gives their number."""
+    """Start operators that end after some calls, until all is done with nothing left. Gives their number."""
     ends, calls = 0, FIRST_CALL
     until_s = time.monotonic() + 3 * PATIENCE_S
     while not is_done():
@@ -143,22 +141,18 @@ def run_through_ends(chain: KafkaChain, is_done: Callable[[], bool]) -> int:
 @pytest.mark.usefixtures("traffic")
 def test_operator_and_api_server_are_killed_at_random(written: KafkaChain):
     chain, dice = written, random.Random(5)
-    for replicas in (4, 3):
-        chain.scale(replicas)
-        chain.wait_for_state(MOVING)
-        for _ in range(KILLS):
-            chain.kill_operator()
-            chain.start_operator()
-            time.sleep(dice.uniform(0.5, 3))
-        chain.kill_server()
-        time.sleep(1)
-        chain.start_server()
-        if replicas == 4:
-            chain.wait_until_grown(NEW)
-        else:
-            chain.wait_until_shrunk(NEW)
-        chain.wait_until_done()
-        assert chain.count_ready() == replicas
+    chain.scale(4)
+    chain.wait_for_state(MOVING)
+    for _ in range(KILLS):
+        chain.kill_operator()
+        chain.start_operator()
+        time.sleep(dice.uniform(0.5, 3))
+    chain.kill_server()
+    time.sleep(1)
+    chain.start_server()
+    chain.wait_until_grown(NEW)
+    chain.wait_until_done()
+    chain.shrink()
     assert set(chain.count_replicas()) == {0, 1, 2}
     assert [chain.count_restarts_of(f"my-cluster-brokers-{broker}") for broker in range(3)] == [0, 0, 0]
 
