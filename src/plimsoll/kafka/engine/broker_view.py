@@ -72,7 +72,11 @@ class ConnectedBrokerView:
 
     async def list_alive(self, kafka: Kafka) -> frozenset[int]:
         admin = await self._connections.get_admin(kafka)
-        return _list_alive(await admin.describe_nodes())
+        try:
+            async with asyncio.timeout(BROKER_TIMEOUT_S):
+                return _list_alive(await admin.describe_nodes())
+        except TimeoutError:
+            raise KafkaUnavailable(f"no broker answered within {BROKER_TIMEOUT_S:g} s") from None
 
     async def list_known(self, kafka: Kafka, brokers: Collection[int]) -> KnownBrokers:
         if self._cruise_controls is not None:
