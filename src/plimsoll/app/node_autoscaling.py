@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import structlog
 
@@ -32,7 +32,7 @@ from plimsoll.nodes.rivals import build_lease_check
 from plimsoll.nodes.scaleup.grpc_expander_builder import make_expander
 from plimsoll.operator.debug_access import AccessReviewer
 from plimsoll.operator.pages import check_health
-from plimsoll.operator.process import ControllerProcess, ProcessSettings
+from plimsoll.operator.process import ControllerProcess, ProcessOwner, ProcessSettings
 from plimsoll.operator.profiler import StackSampler
 from plimsoll.runtime.supervisor import Service, Supervisor
 
@@ -103,7 +103,7 @@ class NodeProgram:
         await self.autoscaler.shut_down()
 
 
-class NodeAutoscalerProcess:
+class NodeAutoscalerProcess(ProcessOwner):
     """A node autoscaler and its connections, for as long as the block lasts."""
 
     def __init__(self, settings: NodeAutoscalingSettings, *, clock: Clock, entropy: Entropy) -> None:
@@ -129,17 +129,8 @@ class NodeAutoscalerProcess:
             lease=_build_lease_settings(operation) if must_lead else None,
         )
 
-    @property
-    def client(self) -> Client:
-        return self._process.client
-
-    async def __aenter__(self) -> Self:
-        await self._process.__aenter__()
+    async def _open(self) -> None:
         await self.client.get_json("/api/v1/nodes", [("limit", "1")])
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._process.__aexit__(*error)
 
     async def run(self) -> None:
         """Runs until cancelled, or until leadership is lost."""

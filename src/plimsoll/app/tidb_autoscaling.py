@@ -7,10 +7,10 @@ and neither does `--once`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from plimsoll.journal.lazy import LazyJournal
-from plimsoll.operator.process import ControllerProcess
+from plimsoll.operator.process import ControllerProcess, ProcessOwner
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.supervisor import Service
 from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
@@ -80,7 +80,7 @@ class TidbProgram:
             await self.journal.close()
 
 
-class TidbAutoscalerProcess:
+class TidbAutoscalerProcess(ProcessOwner):
     """A TiDB autoscaler and its connections, for as long as the block lasts."""
 
     def __init__(self, settings: TidbAutoscalingSettings, *, clock: Clock, entropy: Entropy) -> None:
@@ -100,17 +100,8 @@ class TidbAutoscalerProcess:
             entropy=entropy,
         )
 
-    @property
-    def client(self) -> Client:
-        return self._process.client
-
-    async def __aenter__(self) -> Self:
-        await self._process.__aenter__()
+    async def _open(self) -> None:
         self._web = await self._process.stack.enter_async_context(AiohttpClient(token=self._settings.token))
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._process.__aexit__(*error)
 
     async def run(self) -> None:
         """Runs until cancelled, or until leadership is lost."""

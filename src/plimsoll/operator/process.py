@@ -89,6 +89,27 @@ class ControllerOptions:
         )
 
 
+class ProcessOwner:
+    """The base of the processes of subsystems: opened and closed with their `ControllerProcess`."""
+
+    _process: ControllerProcess
+
+    @property
+    def client(self) -> Client:
+        return self._process.client
+
+    async def __aenter__(self) -> Self:
+        await self._process.__aenter__()
+        await self._open()
+        return self
+
+    async def _open(self) -> None:
+        """Opens what the subsystem needs besides the connection."""
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._process.__aexit__(*error)
+
+
 class ControllerProcess:
     """Connected for as long as its block lasts. `metrics` shows the parts that this process made."""
 

@@ -7,7 +7,7 @@ writes nothing into the cluster, where another controller may act, but it writes
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from plimsoll.journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from plimsoll.core.plans import Outcome, Plan
+    from plimsoll.core.plans import Outcome, Plan, Ref
     from plimsoll.journal.last_plans_config_map import LastPlansWriter
     from plimsoll.journal.ports import Journal
     from plimsoll.kube.recorder import EventRecorder
@@ -84,6 +84,19 @@ class PlanRecords:
             await self._last_plans.write(namespace)
 
 
+class ReportedReconcile(Protocol):
+    """The properties of a reconcile that every reporter needs."""
+
+    @property
+    def ref(self) -> Ref: ...
+
+    @property
+    def at(self) -> datetime: ...
+
+    @property
+    def is_dry_run(self) -> bool: ...
+
+
 class ReconcileReporter:
     """The base of reporters of reconciles. A part that is None is not reported. `namespace` holds the last plans."""
 
@@ -111,6 +124,15 @@ class ReconcileReporter:
         log_event = log.info if self._log_news.is_news(subject, tuple(sentences)) else log.debug
         for sentence in sentences:
             log_event(event, **facts, summary=sentence)
+
+    async def report_reconcile(
+        self, event: str, result: ReportedReconcile, *, sentence: str, build: BuildPlan
+    ) -> EventRecorder | None:
+        """Logs a reconcile and records its plan. Returns the recorder of its Events; None: it has no Events."""
+        subject = str(result.ref)
+        self.log_once(event, subject, (sentence,))
+        await self.record_plan(subject, build, at=result.at, dry_run=result.is_dry_run)
+        return None if result.is_dry_run else self._recorder
 
     async def record_plan(self, subject: str, build: BuildPlan, *, at: datetime, dry_run: bool) -> None:
         """Writes the plan to the journal and keeps it as the last plan, unless it equals the subject's previous one."""

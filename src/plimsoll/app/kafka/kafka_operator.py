@@ -7,7 +7,7 @@ Controls. A dry run takes no lease.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -22,7 +22,7 @@ from plimsoll.kafka.settings import LEASE, NAME, KafkaMode
 from plimsoll.kube.requests.options import Selection
 from plimsoll.kube.secret_tls import ClusterSecrets
 from plimsoll.objects.api.kafka import Kafka
-from plimsoll.operator.process import ControllerProcess
+from plimsoll.operator.process import ControllerProcess, ProcessOwner
 from plimsoll.operator.reconcile_all import reconcile_all
 from plimsoll.runtime.supervisor import Service
 from plimsoll.web.client import AiohttpClient
@@ -107,7 +107,7 @@ class KafkaProgram:
             await self.journal.close()
 
 
-class KafkaOperatorProcess:
+class KafkaOperatorProcess(ProcessOwner):
     """A Kafka operator and its connections, for as long as the block lasts."""
 
     def __init__(self, settings: KafkaOperatorSettings, *, clock: Clock, entropy: Entropy) -> None:
@@ -126,19 +126,10 @@ class KafkaOperatorProcess:
             entropy=entropy,
         )
 
-    @property
-    def client(self) -> Client:
-        return self._process.client
-
-    async def __aenter__(self) -> Self:
-        await self._process.__aenter__()
+    async def _open(self) -> None:
         self._web = await self._process.stack.enter_async_context(
             AiohttpClient(timeout_s=TIMEOUT_S, max_bytes=MAX_RESPONSE_BYTES)
         )
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._process.__aexit__(*error)
 
     async def run(self) -> None:
         """Runs until cancelled, or until leadership is lost. Raises `RivalFound` beside another operator."""

@@ -71,22 +71,21 @@ class ClusterReporter(ReconcileReporter):
         """By Kafka: the warnings of its last reconcile. A reconcile that failed says nothing about warnings."""
 
     async def report(self, result: ClusterResult) -> None:
-        subject = str(result.ref)
-        self.log_once("cluster.reconciled", subject, (build_sentence(result),))
-        await self.record_plan(
-            subject,
-            lambda number: build_journal_plan(result, number=number),
-            at=result.at,
-            dry_run=result.is_dry_run,
+        recorder = await self.report_reconcile(
+            "cluster.reconciled",
+            result,
+            sentence=build_sentence(result),
+            build=lambda number: build_journal_plan(result, number=number),
         )
-        if self._recorder is None or result.is_dry_run:
+        if recorder is None:
             return
+        subject = str(result.ref)
         events = tuple(dict.fromkeys(list_events(result)))
         known = self._warnings.get(subject, frozenset())
         for event in events:
             event_type, reason, message = event
             if event_type is EventType.NORMAL or event not in known:
-                self._recorder.record(build_reference(result.kafka), event_type, reason=reason, message=message)
+                recorder.record(build_reference(result.kafka), event_type, reason=reason, message=message)
         self._remember(subject, frozenset(events) | (known if result.step is None else frozenset()))
 
     def _remember(self, subject: str, events: frozenset[tuple[EventType, str, str]]) -> None:

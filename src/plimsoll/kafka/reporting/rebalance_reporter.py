@@ -88,19 +88,17 @@ class RebalanceReporter(ReconcileReporter):
     """Reports reconciles of a KafkaRebalance. `recorder` None: no Events are recorded."""
 
     async def report(self, result: RebalanceResult) -> None:
-        subject = str(result.ref)
-        self.log_once("rebalance.done", subject, (build_sentence(result),))
-        await self.record_plan(
-            subject,
-            lambda number: build_journal_plan(result, number=number),
-            at=result.at,
-            dry_run=result.is_dry_run,
+        recorder = await self.report_reconcile(
+            "rebalance.done",
+            result,
+            sentence=build_sentence(result),
+            build=lambda number: build_journal_plan(result, number=number),
         )
-        if self._recorder is None or result.is_dry_run:
+        if recorder is None:
             return
         about = build_reference(result)
         for event_type, reason, message in list_events(result):
-            self._recorder.record(about, event_type, reason=reason, message=message)
+            recorder.record(about, event_type, reason=reason, message=message)
 
 
 def build_reference(result: RebalanceResult) -> ObjectReference:
