@@ -9,7 +9,7 @@ PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/
 # Compiled modules are kept, whatever the shell says: the suites start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up check format test test-scenarios test-e2e test-long test-false-answers bench bench-kafka clean
+.PHONY: help up check format test test-scenarios test-e2e test-long test-false-answers bench bench-kafka kafka-story clean
 
 help:
 	@echo 'make up              a cluster with a simulated cloud on this machine, until Ctrl-C (UP="--nodes 5" for options)'
@@ -22,6 +22,7 @@ help:
 	@echo 'make test-long       every test with all its examples (hours of simulated time, thousands of clusters)'
 	@echo 'make bench           measurements, as a table and JSON'
 	@echo 'make bench-kafka     measurements on real Kafka brokers with 10,000 partitions (needs Java)'
+	@echo 'make kafka-story     run docs/kafka-story.md on real Kafka brokers, and write it (needs Java and kubectl)'
 	@echo 'make clean           remove what the others made'
 
 # One stamp per set of packages, redone when the requirements change. `up` needs the runtime only.
@@ -88,6 +89,9 @@ bench: $(VENV)/.dev
 
 bench-kafka: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks kafka_brokers
+
+kafka-story: $(VENV)/.dev
+	@$(BIN)/python -m tests.e2e.kafka.kafka_story
 
 clean:
 	rm -rf $(VENV) .plimsoll .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks build dist

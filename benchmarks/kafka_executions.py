@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 NEW = 4
 MOVED_TOPICS = 20
 """Topics with data. Half of their partitions move: the new broker shares its rack with one other."""
-RECORD_BYTES = 400_000
+RECORD_BYTES = 100_000
 EMPTY_TOPICS = r"topic-0[2-9].*"
 AT_ONCE = 1000
 _IDLE_S = 20.0
@@ -71,8 +71,12 @@ def measure_executions(kafka: RealKafka, names: Sequence[str], partitions: int) 
 
 
 def _fill(kafka: RealKafka, names: Sequence[str], partitions: int) -> None:
+    # Requests with many partitions: acknowledgements of all replicas take their time.
     producer = KafkaProducer(
-        bootstrap_servers=kafka.bootstrap.split(","), acks="all", max_request_size=4 << 20, batch_size=1 << 20
+        bootstrap_servers=kafka.bootstrap.split(","),
+        acks="all",
+        max_request_size=16 << 20,
+        linger_ms=200,
     )
     for name in names:
         for partition in range(partitions):

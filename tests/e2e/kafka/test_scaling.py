@@ -155,7 +155,7 @@ def _wait_until_ended(directory: Path) -> None:
         time.sleep(0.1)
 
 
-def _kill_node(directory: Path, pod: str) -> None:
+def kill_node(directory: Path, pod: str) -> None:
     (pid,) = (pid for pid, words in list_processes(directory).items() if f"/{pod}/" in words)
     os.kill(pid, signal.SIGKILL)
 
@@ -176,7 +176,7 @@ def list_processes(directory: Path) -> dict[int, str]:
 def test_a_pool_grows_and_shrinks_under_load_and_no_acknowledged_record_is_lost(try_kafka: Callable[..., Any]):
     with try_kafka() as up:
         kafka = TriedKafka(up)
-        _create_topics(kafka)
+        create_topics(kafka)
         with RecordTraffic(kafka.bootstrap, TOPICS) as traffic:
             kafka.scale(4)
             kafka.wait_until_grown(3)
@@ -206,7 +206,7 @@ def test_combined_brokers_scale_over_tls_through_crashes_of_everything_and_of_on
         kafka = TriedKafka(up)
         kafka.wait_until_grown(1)
         assert kafka.count_restarts(1) == 1
-        _kill_node(up.data, "my-cluster-brokers-1")
+        kill_node(up.data, "my-cluster-brokers-1")
         up.until(lambda: kafka.count_restarts(1) == 2, "the pod is started again, and is ready")
         assert kafka.ask(lambda admin: admin.describe_log_dirs(1)).log_dirs
         _break_certificates_and_shrink(kafka)
@@ -240,7 +240,7 @@ def _break_certificates_and_shrink(kafka: TriedKafka) -> None:
         operator, {"cluster-operator.crt": expired.certificate_pem, "cluster-operator.key": expired.key_pem}
     )
     # An open connection stays good: the operator has to connect again.
-    _kill_node(kafka.up.data, "my-cluster-brokers-0")
+    kill_node(kafka.up.data, "my-cluster-brokers-0")
     kafka.scale(1)
     for reason in ("does not accept our certificate: it expired at 2", "is not trusted: unknown authority"):
         kafka.up.until(lambda reason=reason: reason in kafka.read_conditions(), reason)  # type: ignore[misc]
@@ -310,7 +310,7 @@ def _list_names(up: UpProcess, kind: str) -> list[str]:
     return [found["metadata"]["name"] for found in up.objects(kind, "-n", "kafka")]
 
 
-def _create_topics(kafka: TriedKafka) -> None:
+def create_topics(kafka: TriedKafka) -> None:
     client = KafkaAdminClient(bootstrap_servers=kafka.bootstrap.split(","))
     try:
         for start in range(0, len(TOPICS), 20):
