@@ -43,13 +43,12 @@ _STRIMZI = "tests.e2e.kafka.scaling.strimzi_process"
 
 
 class KafkaChain(TriedKafka):
-    """The cluster of `plimsoll kafka try`, in parts. Use as a context manager."""
+    """The cluster of `plimsoll kafka try`, in parts. `close` ends all of them."""
 
-    def __init__(self, directory: Path, *, has_pod_sets: bool = False) -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.brokers_directory = directory / "brokers"
         self._port = lasting_port()
-        self._has_pod_sets = has_pod_sets
         self._processes: list[subprocess.Popen[Any]] = []
         self.operator: subprocess.Popen[Any] | None = None
         self.properties = {}
@@ -57,8 +56,7 @@ class KafkaChain(TriedKafka):
     def start(self) -> None:
         """Start all parts, and wait until there are brokers with topics."""
         self.start_server()
-        words = ["--pod-sets"] if self._has_pod_sets else []
-        self._nodes = self._launch("nodes", "-m", _NODES, str(self.kubeconfig), str(self.brokers_directory), *words)
+        self._launch("nodes", "-m", _NODES, str(self.kubeconfig), str(self.brokers_directory))
         # An operator does not start without the definitions.
         has_kafka = ("get", "kafka", "my-cluster", "-n", "kafka")
         self.up.until(lambda: self.up.stated(*has_kafka).code == 0, "the objects are there")
@@ -178,9 +176,6 @@ class KafkaChain(TriedKafka):
 
     def wait_for_state(self, *states: str) -> None:
         self.up.until(lambda: self.read_state() in states, f"the state is one of {states}")
-
-    def scale_pool(self, pool: str, replicas: int) -> None:
-        self.up.kubectl("scale", f"kafkanodepool/{pool}", "-n", "kafka", f"--replicas={replicas}")
 
     def create_pool(self, name: str, replicas: int, *, node_ids: str) -> None:
         """A pool as that of the brokers, with ids of its own."""

@@ -2,9 +2,7 @@
 
 It creates the Kafka of `plimsoll kafka try`.
 
-    python -m tests.e2e.kafka.scaling.nodes_process KUBECONFIG DIRECTORY [--pod-sets]
-
-With `--pod-sets` it makes the pods of StrimziPodSets, as Strimzi does; otherwise the operator does.
+    python -m tests.e2e.kafka.scaling.nodes_process KUBECONFIG DIRECTORY
 """
 
 from __future__ import annotations
@@ -18,8 +16,6 @@ from plimsoll.app.kafka.broker_probe import ConnectedBrokerProbe
 from plimsoll.app.kafka.sample_cluster import SampleCluster, create_sample_cluster
 from plimsoll.cli.shared.connection import Connection
 from plimsoll.kafka.brokers.access import KubernetesBrokers
-from plimsoll.kafka.controllers.pod_set_controller import NAME as POD_SETS
-from plimsoll.kafka.controllers.pod_set_controller import PodSetController
 from plimsoll.kube.client import Client
 from plimsoll.kube.http.transport import HttpTransport
 from plimsoll.kube.requests.options import ClientSettings
@@ -41,13 +37,13 @@ if TYPE_CHECKING:
 NODES = 3
 
 
-async def run(kubeconfig: Path, directory: Path, *, has_pod_sets: bool) -> None:
+async def run(kubeconfig: Path, directory: Path) -> None:
     access = Connection(kubeconfig=str(kubeconfig), context="", server="").build_access(clock=RealClock())
     async with HttpTransport(access, user_agent="nodes") as transport:
-        await _run(transport, directory, has_pod_sets=has_pod_sets)
+        await _run(transport, directory)
 
 
-async def _run(transport: Transport, directory: Path, *, has_pod_sets: bool) -> None:
+async def _run(transport: Transport, directory: Path) -> None:
     clock, entropy = RealClock(), SystemEntropy()
 
     def connect(manager: str) -> Client:
@@ -75,13 +71,8 @@ async def _run(transport: Transport, directory: Path, *, has_pod_sets: bool) -> 
 
     creating = Service(name="objects", run=create_objects, policy=RestartPolicy(on_end=OnEnd.EXPECTED))
     services = [*processes.list_services(), *cluster.list_services(), creating]
-    if has_pod_sets:
-        part = cluster.components.build_component(POD_SETS, manager=POD_SETS)
-        made = PodSetController(part.client, part.informers, part.recorder, clock=clock, entropy=entropy)
-        services += made.list_services()
     await Supervisor(services, clock=clock, entropy=entropy).run()
 
 
 if __name__ == "__main__":
-    named = [Path(word) for word in sys.argv[1:3]]
-    asyncio.run(run_until_signalled(run(*named, has_pod_sets="--pod-sets" in sys.argv)))
+    asyncio.run(run_until_signalled(run(Path(sys.argv[1]), Path(sys.argv[2]))))
