@@ -3,7 +3,8 @@
 A cell is a scenario, a read and a lie. The world is true until the cluster has settled; then the read lies for some
 minutes while the operator reconciles. The pod-set controller reads through the same faults. `wrongs` are judged by the
 true state at that moment: the deletion of a broker's pod that is wanted or holds replicas, a removal of a wanted broker
-at Cruise Control, and an unregistration of a broker that runs or holds replicas.
+at Cruise Control, an unregistration of a broker that runs or holds replicas, and any deletion or unregistration by a
+process that lost its lease.
 """
 
 from __future__ import annotations
@@ -154,13 +155,17 @@ class LyingKafka(OperatorBench):
 
     def judge_deletion(self, name: str) -> None:
         broker = int(name.rpartition("-")[2])
-        if broker != LEAVING or not self.is_leaving:
+        if self.lease.is_stolen:
+            self.wrongs.append(f"{name} was deleted without the lease")
+        elif broker != LEAVING or not self.is_leaving:
             self.wrongs.append(f"{name} was deleted and is wanted")
         elif self.count_replicas(broker):
             self.wrongs.append(f"{name} was deleted with {self.count_replicas(broker)} replicas")
 
     def judge_unregistration(self, broker: int) -> None:
-        if self.brokers.catch_up().brokers[broker].is_running:
+        if self.lease.is_stolen:
+            self.wrongs.append(f"broker {broker} was unregistered without the lease")
+        elif self.brokers.catch_up().brokers[broker].is_running:
             self.wrongs.append(f"broker {broker} was unregistered while it ran")
         elif self.count_replicas(broker):
             self.wrongs.append(f"broker {broker} was unregistered with replicas")

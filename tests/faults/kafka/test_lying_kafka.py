@@ -18,6 +18,7 @@ from tests.effort import share_of
 from tests.faults.faulty_transport import Read
 from tests.faults.kafka.lying_kafka import SCENARIOS, Cell, list_cells, run_cell
 from tests.faults.lies import Lie
+from tests.kube.leases.stolen_leases import StolenLease
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 PART = 10
 """The number of cells in `make test`."""
 AN_OLD_POOL = Cell("an empty broker", Read("list", "kafkanodepools"), Lie.STALE)
+A_STOLEN_LEASE = Cell("a broker leaves", Read("list", "strimzipodsets"), Lie.LEASE_STOLEN)
 NO_TOPICS = Cell("a broker leaves", Read("brokers", "topics"), Lie.EMPTY)
 
 
@@ -42,7 +44,9 @@ def run_cells(cells: Sequence[Cell], capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_no_broker_is_removed_on_a_lie(capsys: pytest.CaptureFixture[str]):
-    run_cells([AN_OLD_POOL, NO_TOPICS, *random.Random("kafka lies").sample([*list_cells()], PART)], capsys)
+    run_cells(
+        [AN_OLD_POOL, NO_TOPICS, A_STOLEN_LEASE, *random.Random("kafka lies").sample([*list_cells()], PART)], capsys
+    )
 
 
 @pytest.mark.slow
@@ -74,3 +78,9 @@ async def find_no_logs(*_args: Any) -> bool:
 def test_without_a_guard_cells_fail(place: Any, name: str, instead: Any, cell: Cell, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(place, name, instead)
     assert run_cell(cell).wrongs
+
+
+def test_a_process_that_ignores_the_theft_of_its_lease_removes_the_broker(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(StolenLease, "confirm", confirm_nothing)
+    monkeypatch.setattr(StolenLease, "limit_duration_s", lambda _, wanted_s: wanted_s)
+    assert "c-p-3 was deleted without the lease" in run_cell(A_STOLEN_LEASE).wrongs

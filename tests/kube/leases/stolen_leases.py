@@ -26,6 +26,10 @@ class StolenLease:
     def steal(self) -> None:
         self._stolen_at_s = min(self._stolen_at_s, self._clock.monotonic_s())
 
+    @property
+    def is_stolen(self) -> bool:
+        return self._clock.monotonic_s() >= self._stolen_at_s
+
     def limit_duration_s(self, wanted_s: float) -> float:
         self._refuse_from(self._stolen_at_s + RETRY_PERIOD_S)
         return wanted_s
