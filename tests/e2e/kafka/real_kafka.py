@@ -5,10 +5,11 @@ Tests ask for the fixture `kafka` (see `conftest.py`): a running cluster of brok
 brokers are stopped and unregistered, stopped brokers run again, reassignments and dynamic settings are gone.
 
     kafka.bootstrap                      "127.0.0.1:PORT,..." of the running brokers, without encryption
-    kafka.secure_bootstrap               the same brokers with TLS and SASL/PLAIN (`SECURE_USER`, `SECURE_PASSWORD`,
-                                         `kafka.ca_file`)
+    kafka.secure_bootstrap               the same brokers with TLS and SASL, PLAIN or SCRAM-SHA-512 (`SECURE_USER`,
+                                         `SECURE_PASSWORD`, `kafka.ca_file`)
     kafka.login_bootstrap                the same brokers with SASL and without TLS: PLAIN, SCRAM-SHA-256 and
                                          SCRAM-SHA-512, for the same user
+    kafka.permit({"CLUSTER": ["ALTER"]})  the user may do only this; without a call, everything
     kafka.start_broker(3)                a further broker (rack `rack-0`, that is id modulo 3)
     kafka.stop_broker(1)                 a controlled shutdown; `kill_broker(1)` is kill -9, `pause_broker(1)` and
                                          `continue_broker(1)` are SIGSTOP and SIGCONT
@@ -34,7 +35,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
-from kafka.admin import AlterConfigOp, ConfigResource
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    AlterConfigOp,
+    ConfigResource,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
 from kafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, TopicAlreadyExistsError
 from kafka.protocol.metadata import MetadataRequest
 
@@ -63,6 +75,7 @@ SECURE_PASSWORD: Final = "not-a-secret-in-tests"
 SCRAM_MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _THROTTLED: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", "cordoned.log.dirs")
 _ENTROPY: Final = SystemEntropy()
+_ANY_RESOURCE: Final = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
 _ATTEMPTS: Final = 20
 _TOPICS_AT_ONCE: Final = 10
 _MANY_TOPICS_S: Final = 600
@@ -74,6 +87,9 @@ controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}
 listeners=CONTROLLER://127.0.0.1:{controller_port}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=CONTROLLER:PLAINTEXT
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+allow.everyone.if.no.acl.found=true
 log.dirs={directory}/data-0
 """
 _BROKER_PROPERTIES: Final = """\
@@ -86,7 +102,11 @@ advertised.listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure_por
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SECURE:SASL_SSL,LOGIN:SASL_PLAINTEXT
-listener.name.secure.sasl.enabled.mechanisms=PLAIN
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+allow.everyone.if.no.acl.found=true
+listener.name.secure.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512
+listener.name.secure.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
 user_{user}="{password}";
 listener.name.login.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
@@ -253,6 +273,28 @@ class RealKafka:
         found = self.client.describe_topics(list(names))
         return sum(entry["leader_id"] >= 0 for topic in found for entry in topic["partitions"])
 
+    def permit(self, operations: Mapping[str, Sequence[str]]) -> None:
+        """Let the user do these operations only, on the cluster (`CLUSTER`) and on all topics (`TOPIC`)."""
+        self._forbid()
+        names = {"CLUSTER": "kafka-cluster", "TOPIC": "*"}
+        allowed = [
+            ACL(
+                principal=f"User:{SECURE_USER}",
+                host="*",
+                operation=ACLOperation[operation],
+                permission_type=ACLPermissionType.ALLOW,
+                resource_pattern=ResourcePattern(ResourceType[kind], names[kind]),
+            )
+            for kind, granted in operations.items()
+            for operation in granted
+        ]
+        self._ask(lambda client: client.create_acls(allowed))
+
+    def _forbid(self) -> None:
+        """Remove all permissions: without any, everything is permitted."""
+        every = ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, _ANY_RESOURCE)
+        self._ask(lambda client: client.delete_acls([every]))
+
     def produce(self, topic: str, *, partition: int = 0, total_bytes: int, record_bytes: int = 100_000) -> None:
         """Write records that do not compress, acknowledged by all in-sync replicas."""
         producer = KafkaProducer(
@@ -285,6 +327,7 @@ class RealKafka:
             for broker in stopped:
                 self._launch(broker)
             self._wait_for(stopped)
+        self._forbid()
         self._delete_broker_settings()  # also of further brokers: settings outlive a registration
         if further := [broker for broker in self._brokers if broker not in FIRST_BROKERS]:
             for broker in further:
