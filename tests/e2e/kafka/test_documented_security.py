@@ -75,6 +75,16 @@ def test_without_a_permission_to_change_nothing_moves(kafka: RealKafka, tmp_path
     assert kafka.list_replicas("orders") == MOVED
 
 
+@pytest.mark.slow
+def test_topics_that_the_user_may_not_describe_are_neither_moved_nor_forgotten(kafka: RealKafka, tmp_path: Path):
+    prepare(kafka, without=("TOPIC", "DESCRIBE"))
+    status = run_secure(kafka, tmp_path, "status").stdout
+    assert "topic orders: TOPIC_AUTHORIZATION_FAILED: its replicas are known from log directories only" in status
+    arguments = ("--mode", "remove-brokers", "--brokers", "0", "--goals", "ReplicaDistributionGoal")
+    ended = run_secure(kafka, tmp_path, "plan", *arguments, "--skip-hard-goal-check", code=1)
+    assert "broker 0 keeps 6 replicas" in ended.stderr
+
+
 def prepare(kafka: RealKafka, *, without: tuple[str, str]) -> None:
     kafka.create_topic("orders", MOVED)
     kafka.produce("orders", total_bytes=200_000)
