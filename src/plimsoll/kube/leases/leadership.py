@@ -36,7 +36,7 @@ class LeadershipLost(PlimsollError):
 class LeaseNotAcquired(PlimsollError):
     """Another process holds the lease, or it could not be read or written in time."""
 
-    hint = "stop the other process first; --dry-run needs no lease"
+    hint = "--dry-run needs no lease"
 
 
 async def run_while_leading(
@@ -83,7 +83,7 @@ async def _wait_unless_held(holder: LeaseHolder) -> None:
                 log.warning("lease.waiting", problem=problem)
             elif record.stamp != first.stamp:
                 described = _describe_held(lease, record)
-                raise LeaseNotAcquired(f"nothing is done: {described}, and renews it")
+                raise LeaseNotAcquired(f"nothing is done: {described}, and renews it; stop it first")
         if now_s >= until_s:
             problem = f": {holder.last_error}" if holder.last_error else ""
             raise LeaseNotAcquired(f"nothing is done: lease {lease} could not be acquired in time{problem}")
