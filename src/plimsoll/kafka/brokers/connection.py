@@ -339,6 +339,9 @@ def _make_error(error: BaseException, settings: ConnectionSettings, *, where: st
     if _is_unavailable(error):
         return KafkaUnavailable(f"{where} did not answer: {problem}")
     code = getattr(error, "message", "")
+    if isinstance(error, errors.UnsupportedSaslMechanismError):
+        mechanism = f"the mechanism {settings.sasl_mechanism} is not enabled there"
+        return KafkaRefused(f"{where} refused the login of user {settings.sasl_username}: {mechanism}", code=code)
     if isinstance(error, errors.SaslAuthenticationFailedError):
         login = f"the login of user {settings.sasl_username} with {settings.sasl_mechanism}"
         return KafkaRefused(f"{where} refused {login}, the user or the password is wrong: {problem}", code=code)
