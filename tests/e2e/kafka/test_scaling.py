@@ -87,6 +87,14 @@ class TriedKafka:
 
         return asyncio.run(answer())
 
+    def answers(self) -> bool:
+        """Whether brokers that were killed are back."""
+        try:
+            self.list_registered()
+        except KafkaUnavailable:
+            return False
+        return True
+
     def count_replicas(self) -> dict[int, int]:
         """By broker that holds any."""
         held: dict[int, int] = {}
@@ -239,12 +247,13 @@ def _break_certificates_and_shrink(kafka: TriedKafka) -> None:
     kafka.write_secret(
         operator, {"cluster-operator.crt": expired.certificate_pem, "cluster-operator.key": expired.key_pem}
     )
-    # An open connection stays good: the operator has to connect again.
-    kill_node(kafka.up.data, "my-cluster-brokers-0")
+    # An open connection stays good: the operator has to connect again, to each broker.
+    for broker in (0, 1):
+        kill_node(kafka.up.data, f"my-cluster-brokers-{broker}")
     kafka.scale(1)
     for reason in ("does not accept our certificate: it expired at 2", "is not trusted: unknown authority"):
         kafka.up.until(lambda reason=reason: reason in kafka.read_conditions(), reason)  # type: ignore[misc]
-        assert kafka.list_registered() == [0, 1]
+        kafka.up.until(lambda: kafka.answers() and kafka.list_registered() == [0, 1], "both brokers are registered")
         assert kafka.find_pod(1) is not None
         assert kafka.count_replicas()[1] > 0
         kafka.write_secret(authority, {"ca.crt": CertificateAuthority("other-ca").pem})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from kafka import errors
 
 from tests.e2e.kafka.record_traffic import GROUP, RecordTraffic
 from tests.e2e.kafka.scaling.kafka_chain import MOVING
@@ -106,9 +107,20 @@ def move_offsets(chain: KafkaChain) -> None:
 
 
 def read_committed(chain: KafkaChain) -> dict[object, int]:
-    with chain.client() as client:
-        found = client.list_group_offsets({GROUP: None})[GROUP]
-    return {place: offset.offset for place, offset in found.items()}
+    """The offsets of the group. A coordinator that has just become leader loads them first."""
+    found: dict[object, int] = {}
+
+    def read() -> bool:
+        with chain.client() as client:
+            try:
+                offsets = client.list_group_offsets({GROUP: None})[GROUP]
+            except errors.CoordinatorLoadInProgressError:
+                return False
+        found.update((place, offset.offset) for place, offset in offsets.items())
+        return True
+
+    chain.up.until(read, "the coordinator has loaded the offsets")
+    return found
 
 
 @pytest.mark.usefixtures("traffic")
