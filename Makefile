@@ -73,7 +73,7 @@ test-scenarios: $(VENV)/.dev
 # These tests wait more than they compute: four at a time keep two cores busy.
 test-e2e: $(VENV)/.dev
 	@$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder --ignore=tests/e2e/kafka -m '(e2e or slow) and not serial'
-	@$(PYTEST) tests/e2e/kafka
+	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/e2e/kafka -m 'not serial'
 	@$(PYTEST) tests/e2e -m serial
 
 test-false-answers: $(VENV)/.dev
