@@ -8,7 +8,6 @@ reason and leaves everything else as it is stored; the next one derives what is 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
+from plimsoll.kafka.controllers.broker_registrations import BrokerRegistrations, ClusterDecision
 from plimsoll.kafka.controllers.cluster_actuator import ClusterActuator
 from plimsoll.kafka.controllers.cluster_observer import MODES, KafkaObserver
 from plimsoll.kafka.controllers.config_maps.auto_rebalance_states import AutoRebalanceStates, KeptState
@@ -53,14 +53,12 @@ if TYPE_CHECKING:
 
     from plimsoll.core.plans import Action
     from plimsoll.kafka.controllers.cluster_observer import ObservedCluster
-    from plimsoll.kafka.controllers.ports import BrokerSnapshot, ClusterDependencies
+    from plimsoll.kafka.controllers.ports import ClusterDependencies
     from plimsoll.kafka.model.auto_rebalance import (
         AutoRebalance,
         AutoRebalanceAction,
         AutoRebalanceStep,
     )
-    from plimsoll.kafka.model.node_ids import NodeIdAssignment, NodePool, PoolNodeIds
-    from plimsoll.kafka.wire.auto_rebalance_config import AutoRebalanceConfiguration
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -123,24 +121,6 @@ class ClusterReconciler:
             await self._actuator.write_pool_warning(pool, explain_no_kafka(pool))
 
 
-@dataclass(slots=True)
-class _Decision:
-    """What one reconcile knows and has decided, step by step."""
-
-    configuration: AutoRebalanceConfiguration
-    assignment: NodeIdAssignment
-    stored: AutoRebalance
-    snapshot: BrokerSnapshot | None = None
-    blocked: tuple[int, ...] = ()
-    left_cordoned: frozenset[int] = frozenset()
-    """Brokers that stay and whose cordon could not be removed."""
-    warnings: list[Reason] = field(default_factory=list)
-    unavailable: Reason | None = None
-    """Why a cluster that was up is down."""
-    is_waiting: bool = False
-    """Something changes without an event of Kubernetes: look again soon."""
-
-
 class _Reconcile:
     """Reconciles a Kafka once: it holds what this reconcile has read and written."""
 
@@ -201,11 +181,13 @@ class _Reconcile:
         await self._write_pod_sets(decision)
         self._pod_set_changes = list_pod_set_changes(before, decision.assignment, decision.blocked)
         await self._release_pools(decision)
-        await self._change_cordons(decision)
+        registrations = self._build_registrations()
+        await registrations.change_cordons(decision)
         step = await self._rebalance(decision)
-        left = await self._unregister(decision)
+        left = await registrations.unregister(decision)
         problem = self._find_problem(decision)
-        creation = None if self._get_cluster_id(decision) else explain_creation(decision.assignment.desired_brokers)
+        is_created = bool(decision.get_cluster_id(self._kafka))
+        creation = None if is_created else explain_creation(decision.assignment.desired_brokers)
         await self._write_status(decision, step, problem=problem or creation, registered=left)
         return self._conclude(step, decision, problem=problem)
 
@@ -237,7 +219,7 @@ class _Reconcile:
     def _conclude(
         self,
         step: AutoRebalanceStep,
-        decision: _Decision,
+        decision: ClusterDecision,
         *,
         problem: Reason | None = None,
         pause: Reason | None = None,
@@ -259,13 +241,13 @@ class _Reconcile:
 
     # ---- 1. node ids
 
-    def _assign(self, stored: AutoRebalance) -> _Decision:
+    def _assign(self, stored: AutoRebalance) -> ClusterDecision:
         configuration = read_auto_rebalance_configuration(self._kafka.spec.cruise_control)
         assignment = assign_node_ids(self._observed.requested, cluster_id=self._kafka.status.cluster_id)
         warnings = [*configuration.warnings, *self._observed.warnings, *assignment.problems[1:]]
-        return _Decision(configuration=configuration, assignment=assignment, stored=stored, warnings=warnings)
+        return ClusterDecision(configuration=configuration, assignment=assignment, stored=stored, warnings=warnings)
 
-    def _find_problem(self, decision: _Decision) -> Reason | None:
+    def _find_problem(self, decision: ClusterDecision) -> Reason | None:
         """Why the cluster is not as it is specified. What could be done was done."""
         if not self._observed.pools and self._kafka.spec.kafka.replicas is None:
             return explain_no_nodes(self._kafka)
@@ -278,7 +260,7 @@ class _Reconcile:
     def _is_annotated(self, annotation: str) -> bool:
         return is_annotated(self._kafka.metadata.annotations, annotation)
 
-    async def _look_at_brokers(self, decision: _Decision) -> None:
+    async def _look_at_brokers(self, decision: ClusterDecision) -> None:
         """Look at the brokers if anything depends on it. Brokers that leave must be seen; others may not be up yet.
 
         A cluster that was up and has no ready broker is looked at too: it is down if no broker answers.
@@ -291,7 +273,7 @@ class _Reconcile:
             decision.stored.add_brokers
             or decision.stored.remove_brokers
             or self._observed.list_left()
-            or self._list_unlisted(decision)
+            or decision.list_unlisted(self._kafka)
             or (not self._kafka.status.cluster_id and is_up)
         )
         is_needed = must_see or has_no_ready_broker or assignment.has_leaving_controllers
@@ -313,9 +295,9 @@ class _Reconcile:
             elif self._kafka.status.cluster_id:  # else they are starting
                 decision.warnings.append(_warn_of_unseen(error))
 
-    async def _find_silent(self, decision: _Decision) -> None:
+    async def _find_silent(self, decision: ClusterDecision) -> None:
         """Warn of brokers that were registered, have to stay, and are not alive."""
-        expected = frozenset(decision.assignment.desired_brokers) - self._list_unlisted(decision)
+        expected = frozenset(decision.assignment.desired_brokers) - decision.list_unlisted(self._kafka)
         if not self._kafka.status.cluster_id or not expected:
             return
         alive = None if decision.snapshot is None else decision.snapshot.registered
@@ -327,21 +309,16 @@ class _Reconcile:
             decision.warnings.append(warning)
             decision.is_waiting = True
 
-    def _has_no_ready_broker(self, decision: _Decision) -> bool:
+    def _has_no_ready_broker(self, decision: ClusterDecision) -> bool:
         """Whether brokers that have answered before have no ready pod now."""
         assignment, pod_sets = decision.assignment, self._observed.pod_sets
         pools = [ids.pool for ids in assignment.pools if ids.was_broker and ids.pool in pod_sets]
         is_created = bool(self._kafka.status.cluster_id and assignment.desired_brokers)
         return is_created and not any(pod_sets[pool].view.status.ready_pods for pool in pools)
 
-    def _list_unlisted(self, decision: _Decision) -> frozenset[int]:
-        """Brokers that were not seen registered yet. One of them may have the id, and the cordon, of one that left."""
-        listed = frozenset(self._kafka.status.registered_node_ids).difference(decision.assignment.added_brokers)
-        return frozenset(decision.assignment.desired_brokers) - listed
-
     # ---- 2. write-ahead
 
-    async def _store_added(self, decision: _Decision) -> None:
+    async def _store_added(self, decision: ClusterDecision) -> None:
         """Store the added brokers before a pool or a pod set has them: a crash must not lose the list."""
         ahead = plan_write_ahead(await self._build_observation(decision, looks_up=False))
         if ahead is not None:
@@ -350,7 +327,7 @@ class _Reconcile:
 
     # ---- 3. the scale-down check, and the check of the quorum, which nothing skips
 
-    def _check_scale_down(self, decision: _Decision) -> None:
+    def _check_scale_down(self, decision: ClusterDecision) -> None:
         assignment, observed, snapshot = decision.assignment, self._observed, decision.snapshot
         voters = None if snapshot is None else snapshot.voters
         is_skipped = snapshot is None or self._is_annotated(SKIP_SCALE_DOWN_CHECK_ANNOTATION)
@@ -373,7 +350,7 @@ class _Reconcile:
 
     # ---- 4. to 6. pods and pool statuses
 
-    async def _configure_engine(self, decision: _Decision) -> None:
+    async def _configure_engine(self, decision: ClusterDecision) -> None:
         if self._kafka.spec.cruise_control is None:
             return
         try:
@@ -383,10 +360,10 @@ class _Reconcile:
             return
         decision.warnings += problems
 
-    async def _scale_down(self, decision: _Decision) -> None:
+    async def _scale_down(self, decision: ClusterDecision) -> None:
         """Shrink the pod sets by what may leave, and wait until the pods are gone."""
         gone: list[int] = []
-        for pool, planned in self._iterate_pools(decision):
+        for pool, planned in decision.list_pools(self._observed.requested):
             if gone and planned.removed:
                 await self._check_again(decision, gone)
             ids = decision.assignment.get_pool(pool.name)
@@ -401,7 +378,7 @@ class _Reconcile:
             await self._actuator.wait_until_gone(self._kafka, pool.name, leaving)
             gone += leaving
 
-    async def _check_again(self, decision: _Decision, gone: Collection[int]) -> None:
+    async def _check_again(self, decision: ClusterDecision, gone: Collection[int]) -> None:
         """The pods of another pool took minutes to go: brokers that leave next may have got replicas meanwhile."""
         if decision.snapshot is None:
             return
@@ -420,9 +397,9 @@ class _Reconcile:
             decision.blocked = left
             decision.is_waiting = True
 
-    async def _write_pool_statuses(self, decision: _Decision) -> None:
-        cluster_id = self._get_cluster_id(decision)
-        for pool, ids in self._iterate_pools(decision):
+    async def _write_pool_statuses(self, decision: ClusterDecision) -> None:
+        cluster_id = decision.get_cluster_id(self._kafka)
+        for pool, ids in decision.list_pools(self._observed.requested):
             await self._actuator.write_pool_status(
                 self._observed,
                 pool,
@@ -432,33 +409,29 @@ class _Reconcile:
                 warnings=[warning for warning in decision.warnings if warning.facts.get("pool") == pool.name],
             )
 
-    async def _write_pod_sets(self, decision: _Decision) -> None:
-        for pool, ids in self._iterate_pools(decision):
+    async def _write_pod_sets(self, decision: ClusterDecision) -> None:
+        for pool, ids in decision.list_pools(self._observed.requested):
             if ids.problem is None and pool.name not in self._observed.orphaned:
                 await self._actuator.write_pod_set(self._observed, pool, ids.list_kept(decision.blocked))
 
-    async def _release_pools(self, decision: _Decision) -> None:
+    async def _release_pools(self, decision: ClusterDecision) -> None:
         """Let deleted pools go whose pods are gone."""
-        for pool, ids in self._iterate_pools(decision):
+        for pool, ids in decision.list_pools(self._observed.requested):
             resource = self._observed.pools.get(pool.name)
             if resource is not None and pool.is_deleting and not ids.problem and not ids.list_kept(decision.blocked):
                 await self._actuator.delete_pod_set(self._observed, pool.name)
                 await self._finalizers.remove(resource)
 
-    def _iterate_pools(self, decision: _Decision) -> list[tuple[NodePool, PoolNodeIds]]:
-        by_name = {pool.name: pool for pool in self._observed.requested}
-        return [(by_name[ids.pool], ids) for ids in decision.assignment.pools]
-
     # ---- 7. automatic rebalancing
 
-    async def _rebalance(self, decision: _Decision) -> AutoRebalanceStep:
+    async def _rebalance(self, decision: ClusterDecision) -> AutoRebalanceStep:
         step = decide_step(await self._build_observation(decision))
         if step.write_ahead is not None:
             await self._store(step.write_ahead)
         return replace(step, stored=await self._actuator.carry_out(self._observed, step, self._done))
 
     async def _build_observation(
-        self, decision: _Decision, *, looks_up: bool = True, is_paused: bool = False
+        self, decision: ClusterDecision, *, looks_up: bool = True, is_paused: bool = False
     ) -> AutoRebalanceObservation:
         """`looks_up` False: settings, readiness and the engine are not asked for, because nothing depends on them."""
         assignment, observed = decision.assignment, self._observed
@@ -484,71 +457,17 @@ class _Reconcile:
         decision.warnings += [problem for problem in completed.problems if problem not in decision.warnings]
         return completed.observation
 
-    # ---- cordons, before the step stores that brokers stay, and 8. registrations
+    # ---- 8. cordons, before the step stores that brokers stay, and registrations
 
-    async def _change_cordons(self, decision: _Decision) -> None:
-        """Leaving brokers get no new replicas. Brokers whose removal was withdrawn, or that come back, do again."""
-        if decision.snapshot is None:
-            return
-        stored, assignment, registered = decision.stored, decision.assignment, decision.snapshot.registered
-        leaving = registered.intersection(
-            decision.blocked if decision.configuration.has_mode(Mode.REMOVE_BROKERS) else ()
-        )
-        changed = {*stored.remove_brokers, *stored.add_brokers, *self._list_unlisted(decision)}
-        kept = registered.intersection({*assignment.desired_brokers, *decision.blocked})
-        staying = kept.intersection(changed) - leaving
-        problems = await self._dependencies.brokers.change_cordons(
-            self._kafka, leaving=sorted(leaving), staying=sorted(staying)
-        )
-        failed = {problem.facts["broker"]: problem for problem in problems if problem.facts["broker"] in staying}
-        decision.left_cordoned = frozenset(failed)
-        for broker in sorted(decision.left_cordoned - self._list_unlisted(decision)):
-            # The status still names the broker, so that the next reconcile tries again.
-            raise ReconcileFailed(failed[broker])
-        decision.is_waiting = decision.is_waiting or bool(failed)
-        decision.warnings += [problem for problem in problems if problem.facts["broker"] not in failed]
-
-    async def _unregister(self, decision: _Decision) -> tuple[int, ...]:
-        """Unregister brokers that have left. Gives the node ids that are registered afterwards."""
-        current = {node_id for ids in decision.assignment.pools for node_id in ids.list_kept(decision.blocked)}
-        seen = decision.snapshot.registered if decision.snapshot is not None else frozenset[int]()
-        unseen = self._list_unlisted(decision) - (seen - decision.left_cordoned)
-        listed = self._kafka.status.registered_node_ids
-        if not listed and decision.snapshot is not None:
-            listed = tuple(decision.snapshot.fenced)  # Strimzi's definitions prune the list
-        registered = {*listed, *current, *decision.assignment.removed_brokers} - unseen
-        pools = {node_id: ids.pool for ids in decision.assignment.pools for node_id in ids.current}
-        for broker in sorted(registered - current):
-            reason = await self._unregister_broker(decision, broker, pools.get(broker))
-            if reason is None:
-                registered.discard(broker)
-            else:
-                decision.is_waiting = True
-                log.info("broker.not_unregistered", broker=broker, reason=str(reason))
-        return tuple(sorted(registered))
-
-    async def _unregister_broker(self, decision: _Decision, broker: int, pool: str | None) -> Reason | None:
-        if decision.snapshot is None:
-            return Reason(code="KafkaUnavailable", message="the brokers cannot be seen")
-
-        async def is_gone(node_id: int) -> bool:
-            names = [pool] if pool is not None else [known.name for known in self._observed.requested]
-            gone = [await self._actuator.is_pod_gone(self._kafka, name, node_id) for name in names]
-            return all(gone)
-
-        try:
-            return await self._dependencies.brokers.unregister(self._kafka, broker, is_gone)
-        except (KafkaUnavailable, KafkaRefused) as error:
-            return Reason(code="KafkaUnavailable", message=str(error))
+    def _build_registrations(self) -> BrokerRegistrations:
+        names = [pool.name for pool in self._observed.requested]
+        return BrokerRegistrations(self._dependencies.brokers, self._actuator, self._kafka, names)
 
     # ---- 9. status
 
-    def _get_cluster_id(self, decision: _Decision) -> str:
-        return decision.snapshot.cluster_id if decision.snapshot is not None else self._kafka.status.cluster_id
-
     async def _write_status(
         self,
-        decision: _Decision,
+        decision: ClusterDecision,
         step: AutoRebalanceStep,
         *,
         problem: Reason | None,
@@ -571,7 +490,7 @@ class _Reconcile:
             patch["kafkaNodePools"] = [{"name": name} for name in sorted(self._observed.pools)] or None
             if registered is not None:
                 patch["registeredNodeIds"] = list(registered) or None
-            if cluster_id := self._get_cluster_id(decision):
+            if cluster_id := decision.get_cluster_id(self._kafka):
                 patch["clusterId"] = cluster_id
             await self._store(step.stored, patch)
 
