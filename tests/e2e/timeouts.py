@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
 
-PATIENCE_S: Final = 90
+PATIENCE_S: Final = 180
 
 
 @contextmanager

@@ -77,8 +77,6 @@ _THROTTLED: Final = ("leader.replication.throttled.rate", "follower.replication.
 _ENTROPY: Final = SystemEntropy()
 _ANY_RESOURCE: Final = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
 _ATTEMPTS: Final = 20
-_TOPICS_AT_ONCE: Final = 10
-_MANY_TOPICS_S: Final = 600
 
 _CONTROLLER_PROPERTIES: Final = """\
 process.roles=controller
@@ -138,8 +136,17 @@ group.initial.rebalance.delay.ms=0
 class RealKafka:
     """A cluster. See the module's documentation for its use."""
 
-    def __init__(self, distribution: KafkaDistribution, directory: Path, *, heap_mb: int = 192) -> None:
+    def __init__(
+        self,
+        distribution: KafkaDistribution,
+        directory: Path,
+        *,
+        heap_mb: int = 192,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`settings`: further properties of brokers, which replace those above."""
         self._distribution = distribution
+        self._settings = dict(settings or {})
         self._directory = directory
         self._heap_mb = heap_mb
         self._controller_port = lasting_port()
@@ -254,24 +261,6 @@ class RealKafka:
             self._close_client()
             time.sleep(0.5)
         return call(self.client)
-
-    def create_topics(self, names: Sequence[str], *, partitions: int, replication_factor: int = 3) -> None:
-        """Create many topics, a few per request: a controller takes so many records at once."""
-        options = {"num_partitions": partitions, "replication_factor": replication_factor}
-        for start in range(0, len(names), _TOPICS_AT_ONCE):
-            batch = names[start : start + _TOPICS_AT_ONCE]
-            self.client.create_topics(dict.fromkeys(batch, options), timeout_ms=PATIENCE_S * 1000)
-        total = partitions * len(names)
-        self.wait_until(
-            lambda: self._count_led(names) == total,
-            "all partitions have a leader",
-            within_s=_MANY_TOPICS_S,
-            every_s=2.0,
-        )
-
-    def _count_led(self, names: Sequence[str]) -> int:
-        found = self.client.describe_topics(list(names))
-        return sum(entry["leader_id"] >= 0 for topic in found for entry in topic["partitions"])
 
     def permit(self, operations: Mapping[str, Sequence[str]]) -> None:
         """Let the user do these operations only, on the cluster (`CLUSTER`) and on all topics (`TOPIC`)."""
@@ -406,6 +395,7 @@ class RealKafka:
             key_store=self._key_store,
             log_dirs=",".join(str(directory / name) for name in LOG_DIRS),
         )
+        text += "".join(f"{key}={value}\n" for key, value in self._settings.items())  # of two lines the last one holds
         (directory / "server.properties").write_text(text)
         self._brokers[broker] = NodeProcess(self._distribution, directory, heap_mb=self._heap_mb)
 
@@ -441,17 +431,23 @@ class RealKafka:
             self.wait_until(partial(self._is_registered, broker), f"broker {broker} is registered")
         self._close_client()
 
-    def _is_listening(self, broker: int) -> bool:
+    def _check_processes(self, broker: int) -> None:
         for node in (self._controller, self._brokers[broker]):
             assert node.is_running, f"{node.directory.name} ended: {node.read_log()}"
+
+    def _is_listening(self, broker: int) -> bool:
+        self._check_processes(broker)
         with socket.socket() as trying:
             return trying.connect_ex(("127.0.0.1", self._ports[broker][0])) == 0
 
     def _is_registered(self, broker: int) -> bool:
-        with contextlib.suppress(KafkaError):
+        self._check_processes(broker)
+        try:
             nodes = self.client.describe_cluster()["brokers"]
-            return any(node["broker_id"] == broker and not node["is_fenced"] for node in nodes)
-        return False
+        except KafkaError:
+            self._close_client()  # It may know only brokers that did not serve yet.
+            raise
+        return any(node["broker_id"] == broker and not node["is_fenced"] for node in nodes)
 
     def _close_client(self) -> None:
         if self._client is not None:
