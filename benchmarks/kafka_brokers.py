@@ -2,12 +2,14 @@
 
 Real brokers on loopback (tests/e2e/kafka/real_kafka.py); without Java or Kafka's jars there are no rows. The describe
 calls are those of kafka-python's own admin client: cluster, topics, log directories, reassignments. Times are on the
-clock, the least of several; notes have the processor time of this process.
+clock, the least of several; notes have the processor time of this process. `PLIMSOLL_BENCH_TOPICS` has the number of
+topics, of 100 partitions each, for a machine that holds fewer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 from kafka import KafkaAdminClient
 
 from benchmarks.kafka_executions import build_row, measure_executions
+from benchmarks.kafka_partitions import HEAP_MB, PARTITIONS, SETTINGS, create_topics
 from plimsoll.kafka.brokers.connection_settings import parse_connection_settings
 from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
 from plimsoll.kafka.brokers.source import describe_cluster
@@ -31,10 +34,10 @@ if TYPE_CHECKING:
 
 BROKERS = (0, 1, 2, 3)
 TOPICS = 100
-PARTITIONS = 100
+WITH_DATA = 24
+"""Topics with data, from which a thousand partitions move."""
+REPLICATION_FACTOR = 3
 _TRIES = 5
-_HEAP_MB = 512
-_PATIENCE_S = 1800
 
 
 def rows() -> Iterator[dict[str, Any]]:
@@ -43,24 +46,26 @@ def rows() -> Iterator[dict[str, Any]]:
     except pytest.skip.Exception as skipped:
         print(skipped)
         return
-    names = [f"topic-{number:03}" for number in range(TOPICS)]
+    wanted = int(os.environ.get("PLIMSOLL_BENCH_TOPICS", TOPICS))
+    names = [f"{'data' if number < WITH_DATA else 'empty'}-{number:03}" for number in range(wanted)]
     # In memory where the system has it: brokers make 60,000 files, and a slow disk is not what is measured.
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=memory) as directory:
-        kafka = RealKafka(distribution, Path(directory), heap_mb=_HEAP_MB)
+        kafka = RealKafka(distribution, Path(directory), heap_mb=HEAP_MB, settings=SETTINGS)
         try:
             kafka.start(BROKERS)
-            kafka.create_topics(names, partitions=PARTITIONS)
-            kafka.wait_until(
-                lambda: _count_logs(kafka) == 3 * TOPICS * PARTITIONS,
-                "all replicas have their logs",
-                within_s=_PATIENCE_S,
-                every_s=5.0,
-            )
+            held = create_topics(kafka, names, replication_factor=REPLICATION_FACTOR)
+            yield _build_size_row(len(held) * PARTITIONS)
             yield from _measure_description(kafka.bootstrap)
-            yield from measure_executions(kafka, names, PARTITIONS)
+            yield from measure_executions(kafka, [name for name in held if name.startswith("data")], PARTITIONS)
         finally:
             kafka.close()
+
+
+def _build_size_row(partitions: int) -> dict[str, Any]:
+    least = TOPICS * PARTITIONS
+    row = build_row("partitions on the brokers", partitions, "", note=f"{REPLICATION_FACTOR} replicas each")
+    return {**row, "target": f">= {least:,}", "met": partitions >= least}
 
 
 def _measure_description(bootstrap: str) -> Iterator[dict[str, Any]]:
@@ -114,13 +119,3 @@ def _look() -> Timing:
 def _measure_since(began: Timing) -> Timing:
     now = _look()
     return Timing(now.elapsed_s - began.elapsed_s, now.cpu_s - began.cpu_s)
-
-
-def _count_logs(kafka: RealKafka) -> int:
-    """The replicas that brokers have made: each follows the controller at its own pace."""
-    return sum(
-        len(topic["partitions"])
-        for broker in kafka.client.describe_log_dirs()
-        for log_dir in broker["log_dirs"]
-        for topic in log_dir["topics"]
-    )

@@ -78,6 +78,7 @@ wait_for_broker() {
         fi
         sleep 1
     done
+    echo "broker $1 runs on localhost:$((9092 + $1))"
 }
 
 case ${1:-} in

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from plimsoll.kafka.settings import KafkaMode, KafkaSettings
 from tests.app.elected_nodes import TO_LEAD_S
@@ -10,7 +12,10 @@ from tests.app.kafka.kafka_world import KafkaWorld
 from tests.kafka.controllers.operator_bench import API, MB
 from tests.kafka.controllers.pod_set_cluster import build_pod_set
 from tests.kafka.controllers.test_bad_input import OPEN_DEFINITIONS
-from tests.objects.crds.kafka_definitions import NAMESPACE
+from tests.objects.crds.kafka_definitions import NAMESPACE, list_our_definitions, list_strimzi_definitions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LISTED = {
     "/apis/kafka.strimzi.io/v1/kafkas",
@@ -148,12 +153,40 @@ def test_a_cluster_scales_beside_clusters_with_mistakes_and_each_mistake_is_name
         world.advance_until(lambda: world.state == "Rebalancing", within_s=60)
         for plural, name, field in (
             ("kafkas", "object", "spec.cruiseControl.autoRebalance: "),
+            ("kafkas", "text", "spec: "),
+            ("kafkas", "list", "spec.kafka: "),
             ("kafkas", "pools", "spec.replicas: "),
+            ("kafkanodepools", "pools-p", "spec.replicas: "),
             ("kafkarebalances", "strings", "spec.brokers[0]: "),
             ("kafkarebalances", "number", "spec: "),
         ):
             conditions = world.ask("GET", f"{API}/{plural}/{name}").body["status"]["conditions"]
             assert any(field in condition.get("message", "") for condition in conditions), conditions
+        world.run.advance_by(30)
+        events = world.ask("GET", f"/api/v1/namespaces/{NAMESPACE}/events").body["items"]
+        found = {(event["involvedObject"]["kind"], event["involvedObject"]["name"]) for event in events}
+        assert {("Kafka", "text"), ("Kafka", "list"), ("KafkaNodePool", "pools-p")} <= found
+
+
+@pytest.mark.parametrize("definitions", [list_our_definitions, list_strimzi_definitions], ids=["ours", "strimzi"])
+@pytest.mark.parametrize("is_held", [False, True], ids=["idle", "held"])
+def test_a_quiet_pass_writes_nothing_whatever_the_definitions_prune(
+    definitions: Callable[[], list[dict[str, Any]]], *, is_held: bool
+):
+    with KafkaWorld(definitions=definitions()) as world:
+        process = world.start_process("operator", KafkaSettings(resync_s=10)).process
+        make_running_cluster(world)
+        world.scale(4)
+        world.advance_until(lambda: "Rebalancing" in world.list_rebalance_states().values(), within_s=60)
+        if is_held:
+            world.annotate("kafkarebalances", "c-auto-rebalancing-add-brokers", rebalance="stop")
+        end = ["Stopped"] if is_held else []
+        world.advance_until(lambda: list(world.list_rebalance_states().values()) == end, within_s=900)
+        world.run.advance_by(30)
+        before = len(process.transport.sent), len(process.transport.writes)
+        world.run.advance_by(60)
+        assert process.transport.writes[before[1] :] == []
+        assert len(process.transport.sent) >= before[0] + 5, "it did reconcile"
 
 
 def make_object(world: KafkaWorld, kind: str, name: str, spec: Any, *, cluster: str = "") -> None:

@@ -155,3 +155,22 @@ def test_missing_hard_goals_name_the_option_that_accepts_them(dump: Path):
 
 def test_a_usage_error_points_to_the_help_of_its_command(dump: Path):
     assert "see plimsoll kafka plan --help" in plan(dump, "--no-such-option").stderr
+
+
+@pytest.mark.parametrize(("throttle", "shown"), [("1", "at least"), ("9000000000000", "less than a second")])
+def test_the_time_at_a_throttle_is_never_zero_seconds(dump: Path, throttle: str, shown: str):
+    table = plan(dump, "--mode", "add-brokers", "--brokers", "3", "--throttle", throttle).stdout
+    [line] = [line for line in table.splitlines() if line.startswith("time at")]
+    assert shown in line
+    assert " 0 s" not in line
+
+
+def test_a_status_without_brokers_and_without_kubernetes_names_the_option(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    ended = plimsoll("kafka", "status")
+    assert ended.returncode == 2
+    assert "--kubeconfig" in ended.stderr
+    assert "--bootstrap HOST:PORT" in ended.stderr

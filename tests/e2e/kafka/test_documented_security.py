@@ -82,7 +82,9 @@ def test_topics_that_the_user_may_not_describe_are_neither_moved_nor_forgotten(k
     assert "topic orders: TOPIC_AUTHORIZATION_FAILED: its replicas are known from log directories only" in status
     arguments = ("--mode", "remove-brokers", "--brokers", "0", "--goals", "ReplicaDistributionGoal")
     ended = run_secure(kafka, tmp_path, "plan", *arguments, "--skip-hard-goal-check", code=1)
-    assert "broker 0 keeps 6 replicas" in ended.stderr
+    # Internal topics of earlier tests are still there, and the user may not describe them either.
+    kept = [replicas for topic in kafka.client.list_topics() for replicas in kafka.list_replicas(topic).values()]
+    assert f"broker 0 keeps {sum(0 in replicas for replicas in kept)} replicas" in ended.stderr
 
 
 def prepare(kafka: RealKafka, *, without: tuple[str, str]) -> None:

@@ -202,9 +202,15 @@ async def test_rates_go_to_their_broker_and_errors_stay_with_their_resource(kafk
     ]
     async with connect_admin(kafka) as admin:
         answer = await admin.alter_configs(changes)
+        first, second, third, fourth = (change.resource for change in changes)
+
+        async def read_first() -> object:
+            return (await admin.describe_configs([first], [LEADER_RATE]))[first]
+
+        expected: object = {LEADER_RATE: ConfigEntry(value="1000000", is_dynamic=True)}
+        await read_until(read_first, expected)
         found = await admin.describe_configs([change.resource for change in changes], [LEADER_RATE])
         assert await admin.alter_configs([]) == {}
-    first, second, third, fourth = (change.resource for change in changes)
     assert answer[first] is None
     assert _get_codes(answer) == {
         second: "INVALID_REQUEST",

@@ -13,6 +13,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+from plimsoll.local.kafka.answers import NoAnswer
 from plimsoll.web.client import RequestFailed, Response
 from tests.kafka.cruise_control.client.recorded import build_response, read_recorded
 
@@ -52,9 +53,15 @@ class RecordedCruiseControl:
         if self.password and request.headers.get("Authorization") != _write_basic(self.password):
             return build_response("auth-wrong")
         self._follow()
+        try:
+            return self._answer_endpoint(endpoint, parts.query, query)
+        except NoAnswer as error:
+            return _time_out(endpoint, str(error))
+
+    def _answer_endpoint(self, endpoint: str, text: str, query: dict[str, str]) -> Response:
         match endpoint:
             case "add_broker" | "remove_broker" | "rebalance":
-                return self._request(endpoint, parts.query, query)
+                return self._request(endpoint, text, query)
             case "user_tasks":
                 return self._show_tasks(query)
             case "state":
@@ -74,24 +81,32 @@ class RecordedCruiseControl:
 
     def _follow(self) -> None:
         """The execution ends when nothing moves any more."""
-        if self._running and not self._brokers().list_reassignments():
+        if self._running and not self._list_moving():
             status, url = self._tasks[self._running]
             self._tasks[self._running] = ("Completed" if status == "InExecution" else status, url)
             self._running = ""
 
+    def _list_moving(self) -> list[tuple[str, int]]:
+        partitions = self._brokers().catch_up().iterate_partitions()
+        return [partition.key for partition in partitions if partition.is_reassigning]
+
     def _request(self, endpoint: str, text: str, query: dict[str, str]) -> Response:
         is_dry = query["dryrun"] == "true"
-        if self.fails:
-            return _answer("error-remove-broker-not-enough-racks")
+        brokers = [int(broker) for broker in query.get("brokerid", "").split(",") if broker]
+        if not self._brokers().catch_up().brokers.keys() >= set(brokers):
+            return _answer(f"error-{endpoint.replace('_', '-')}-does-not-exist")
         if self._running and not is_dry:
             return _answer("error-second-execution")
+        targets = self._choose_targets(endpoint, brokers)
+        if self.fails or targets is None:
+            return _answer("error-remove-broker-not-enough-racks")
+        if not is_dry:
+            self._brokers().alter_reassignments(dict(targets))
         task = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{endpoint}{len(self._tasks)}"))
         self._tasks[task] = ("Completed" if is_dry else "InExecution", f"POST /kafkacruisecontrol/{endpoint}?{text}")
-        brokers = [int(broker) for broker in query.get("brokerid", "").split(",") if broker]
         if not is_dry:
             self._running = task
             self.accepted.append(f"{endpoint} {query.get('brokerid', '')}")
-            self._brokers().alter_reassignments(dict(self._choose_targets(endpoint, brokers)))
         recorded = "remove-broker-real-start" if endpoint == "remove_broker" else "add-broker-real-start"
         body = copy.deepcopy(_read("add-broker-dryrun-verbose" if is_dry else recorded)["json"])
         for load in ("loadBeforeOptimization", "loadAfterOptimization"):
@@ -103,8 +118,8 @@ class RecordedCruiseControl:
         running = [broker.id for broker in self._brokers().catch_up().brokers.values() if broker.is_running]
         return [{**recorded, "Broker": broker} for broker in sorted(running)]
 
-    def _choose_targets(self, endpoint: str, brokers: list[int]) -> Targets:
-        """Every fourth partition gets a new broker; what is on a leaving one goes to another."""
+    def _choose_targets(self, endpoint: str, brokers: list[int]) -> Targets | None:
+        """Every fourth partition gets a new broker; what is on a leaving one goes to another. None: there is none."""
         state = self._brokers().catch_up()
         others = [broker.id for broker in state.brokers.values() if broker.is_running and broker.id not in brokers]
         targets: Targets = {}
@@ -113,6 +128,8 @@ class RecordedCruiseControl:
             replicas = list(state.topics[key[0]].partitions[key[1]].replicas)
             if endpoint == "remove_broker":
                 free = [broker for broker in others if broker not in replicas]
+                if len(free) < len(set(replicas).intersection(brokers)):
+                    return None
                 new = [free.pop(index % len(free)) if broker in brokers else broker for broker in replicas]
             else:
                 chosen = brokers[index % len(brokers)]
@@ -123,8 +140,7 @@ class RecordedCruiseControl:
 
     def _stop(self) -> Response:
         if self._running:
-            moving = dict.fromkeys(self._brokers().list_reassignments())
-            self._brokers().alter_reassignments(dict(moving))
+            self._brokers().alter_reassignments(dict.fromkeys(self._list_moving()))
             self._tasks[self._running] = ("CompletedWithError", self._tasks[self._running][1])
         return _answer("stop-while-executing")
 
@@ -156,6 +172,13 @@ class RecordedCruiseControl:
         body = copy.deepcopy(_read("load")["json"])
         body["brokers"] = self._list_loads(body["brokers"][0])
         return _build(body)
+
+
+def _time_out(endpoint: str, problem: str) -> Response:
+    """What a real one answers when the brokers do not answer it."""
+    cause = f"org.apache.kafka.common.errors.TimeoutException: {problem}"
+    message = f"Error processing POST request '/{endpoint}' due to: '{cause}'."
+    return _build({**_read("error-second-execution")["json"], "errorMessage": message}, status=500)
 
 
 def _write_basic(password: str) -> str:

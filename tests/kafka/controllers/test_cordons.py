@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from plimsoll.local.kafka.answers import ItemError
-from tests.kafka.controllers.operator_bench import OperatorBench
+from tests.kafka.controllers.operator_bench import API, OperatorBench
+from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import REMOVE
 
 
 def list_cordoned(bench: OperatorBench) -> set[int]:
@@ -74,8 +75,35 @@ def test_a_cordon_that_cannot_be_removed_is_removed_later():
         bench.step()
         bench.scale(4)
         bench.brokers.fail_items("alter_configs", ItemError("REQUEST_TIMED_OUT"), times=3)
+        bench.step()
+        assert bench.conditions == {"Ready": [""], "Warning": ["CordonNotChanged"]}
         bench.run_to_the_end()
         assert list_cordoned(bench) == set()
+        assert bench.conditions == {"Ready": [""]}
+
+
+def test_a_broker_that_returns_while_the_one_before_is_still_registered_does_not_make_the_kafka_not_ready():
+    with OperatorBench() as bench:
+        fill(bench)
+        bench.scale(3)
+        bench.step()
+        while len(bench.live) == 4:
+            bench.run_rebalances()
+            bench.run.advance_by(1)
+            if bench.count_replicas(3) == 0:
+                bench.step()
+        assert bench.list_rebalance_states() == {REMOVE: "Rebalancing"}, "it has emptied the broker"
+        bench.scale(4)
+        bench.step()
+        # As after a crash between the status of the pool and that of the Kafka.
+        bench.patch(f"{API}/kafkas/c/status", {"status": {"registeredNodeIds": [0, 1, 2, 3]}})
+        bench.step()
+        assert bench.conditions == {"Ready": [""], "Warning": ["CordonNotChanged"]}
+        bench.make_ready(3)
+        bench.run_to_the_end()
+        assert bench.count_replicas(3) > 0
+        assert list_cordoned(bench) == set()
+        assert bench.conditions == {"Ready": [""]}
 
 
 def test_a_broker_that_returns_gets_replicas_once_its_cordon_is_removed():

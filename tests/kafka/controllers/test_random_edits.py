@@ -6,7 +6,7 @@ is changed (`SweptBench` watches). Each history runs in a copy of one cluster.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.kafka.answers import NoAnswer
-from tests.effort import share_of
+from tests.effort import IS_LONG, share_of
 from tests.faults import Strike
 from tests.faults.branches import run_in_copy
 from tests.faults.strikes import Striking
+from tests.kafka.controllers import operator_bench
 from tests.kafka.controllers.operator_bench import API, BOTH_MODES
 from tests.kafka.controllers.swept_bench import SweptBench
 from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import ADD, REMOVE, SETTINGS, make_settings
@@ -219,8 +220,22 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 @pytest.fixture(scope="module")
 def edited() -> Iterator[EditedBench]:
-    """The cluster that every history begins with."""
+    """The cluster that every history begins with, with our engine."""
+    with make_edited("plimsoll") as bench:
+        yield bench
+
+
+@pytest.fixture(scope="module")
+def edited_with_cruise_control() -> Iterator[EditedBench]:
+    """The same cluster with a Cruise Control that answers with recorded bodies."""
+    with make_edited("cruise-control") as bench:
+        yield bench
+
+
+@contextmanager
+def make_edited(engine: str) -> Iterator[EditedBench]:
     with ExitStack() as stack:
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(operator_bench, "ENGINE", engine)
         bench = stack.enter_context(EditedBench())
         make_settings(bench)
         bench.made(
@@ -249,11 +264,25 @@ def play(bench: EditedBench, edits: list[Edit], replicas: dict[str, int]) -> Non
     bench.read_end(is_whole=False)
 
 
+HISTORIES = {"edits": st.lists(EDITS, min_size=2, max_size=14), "p": st.integers(3, 6), "b": st.integers(1, 4)}
+UNHURRIED = settings(deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+
+
 @pytest.mark.slow
-@settings(max_examples=share_of(100), deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
-@given(edits=st.lists(EDITS, min_size=2, max_size=14), p=st.integers(3, 6), b=st.integers(1, 4))
+@settings(UNHURRIED, max_examples=share_of(100))
+@given(**HISTORIES)
 def test_after_random_edits_the_cluster_is_where_the_last_spec_asked(
     edited: EditedBench, edits: list[Edit], p: int, b: int
 ):
     end = run_in_copy(lambda: play(edited, edits, {"p": p, "b": b}))
+    assert not end.problem, end.problem
+
+
+@pytest.mark.slow
+@settings(UNHURRIED, max_examples=200 if IS_LONG else 10)
+@given(**HISTORIES)
+def test_after_random_edits_a_cluster_with_a_cruise_control_is_where_the_last_spec_asked(
+    edited_with_cruise_control: EditedBench, edits: list[Edit], p: int, b: int
+):
+    end = run_in_copy(lambda: play(edited_with_cruise_control, edits, {"p": p, "b": b}))
     assert not end.problem, end.problem

@@ -11,14 +11,11 @@ from plimsoll.cli.journal.files import DEFAULT_DATA, DataOption
 from plimsoll.cli.kafka.options import (
     RECORD_DIRECTORY,
     BootstrapOption,
-    CapacityOption,
-    ConfigOption,
-    PrometheusOption,
-    QueriesOption,
+    SourceOptions,
     add_capacities,
     connect,
     open_source,
-    read_queries,
+    takes_source,
 )
 from plimsoll.cli.kafka.request_options import split_list
 from plimsoll.cli.kafka.serving import (
@@ -34,7 +31,6 @@ from plimsoll.core.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.kafka.brokers.rates import RateQueries
     from plimsoll.kafka.cruise_control.server.authentication import Authentication
     from plimsoll.kafka.executor.record import RecordedPlan
     from plimsoll.kafka.model.description import ClusterDescription
@@ -43,15 +39,13 @@ if TYPE_CHECKING:
     from plimsoll.web.serving import TlsFiles
 
 
+@takes_source
 def cruise_control(
     *,
     bootstrap: BootstrapOption,
     port: Annotated[int, typer.Option("--port", help="Port to listen on.", min=0, max=65_535)] = 9090,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    command_config: ConfigOption = "",
-    capacity: CapacityOption = "",
-    prometheus: PrometheusOption = "",
-    prometheus_query: QueriesOption = None,
+    source: SourceOptions,
     users_file: UsersOption = "",
     tls_cert: CertificateOption = "",
     tls_key: KeyOption = "",
@@ -93,10 +87,7 @@ def cruise_control(
     serving = _serve(
         address,
         bootstrap=bootstrap,
-        command_config=command_config,
-        capacity=capacity,
-        prometheus=prometheus,
-        queries=read_queries(prometheus_query, prometheus=prometheus),
+        source=source,
         settings=_build_settings(default_goals, hard_goals),
         execution=ExecutionOptions(concurrent_partition_movements_per_broker=concurrency),
         authentication=authentication,
@@ -135,10 +126,7 @@ async def _serve(
     address: str,
     *,
     bootstrap: str,
-    command_config: str,
-    capacity: str,
-    prometheus: str,
-    queries: RateQueries | None,
+    source: SourceOptions,
     settings: AnalyzerSettings,
     execution: ExecutionOptions,
     authentication: Authentication,
@@ -157,14 +145,14 @@ async def _serve(
     from plimsoll.web.serving import serve
 
     async with (
-        connect(bootstrap, command_config) as admin,
-        open_source(admin, prometheus=prometheus, queries=queries, remembers_offsets=True) as source,
+        connect(bootstrap, source.command_config) as admin,
+        open_source(admin, source, remembers_offsets=True) as opened,
         open_journal(directory) as journal,
         open_executor(admin, directory / RECORD_DIRECTORY, journal) as executor,
     ):
 
         async def describe(*, warns: bool = False) -> ClusterDescription:
-            return add_capacities(await source.describe(), capacity, warns=warns)
+            return add_capacities(await opened.describe(), source.capacity, warns=warns)
 
         async def run_in_thread(work: Callable[[], Any]) -> Any:
             return await asyncio.to_thread(work)

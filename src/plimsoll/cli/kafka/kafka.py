@@ -12,22 +12,19 @@ from plimsoll.cli.kafka import cruise_control, rebalance, trying
 from plimsoll.cli.kafka.options import (
     RECORD_DIRECTORY,
     BootstrapOption,
-    CapacityOption,
     ConfigOption,
     DumpOption,
-    PrometheusOption,
-    QueriesOption,
+    SourceOptions,
     choose_dump,
     name_file_in_errors,
     read_cluster,
-    read_queries,
+    takes_source,
 )
 from plimsoll.cli.kafka.request_options import takes_request
 from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
 
 if TYPE_CHECKING:
-    from plimsoll.kafka.brokers.rates import RateQueries
     from plimsoll.kafka.model.description import ClusterDescription
     from plimsoll.kafka.model.requests import RebalanceRequest
 
@@ -53,14 +50,8 @@ def kafka() -> None:
 
 
 @app.command(name="dump", short_help="Save the state of a cluster, for plans without it.")
-def dump(
-    *,
-    bootstrap: BootstrapOption,
-    command_config: ConfigOption = "",
-    prometheus: PrometheusOption = "",
-    prometheus_query: QueriesOption = None,
-    capacity: CapacityOption = "",
-) -> None:
+@takes_source
+def dump(*, bootstrap: BootstrapOption, source: SourceOptions) -> None:
     """
     Print the brokers, partitions, replicas and sizes of a cluster as JSON. Other commands read it with -f.
 
@@ -75,13 +66,7 @@ def dump(
     """
     from plimsoll.kafka.brokers.dump import write_dump
 
-    description = _read(
-        bootstrap=bootstrap,
-        command_config=command_config,
-        capacity=capacity,
-        prometheus=prometheus,
-        queries=read_queries(prometheus_query, prometheus=prometheus),
-    )
+    description = _read(bootstrap=bootstrap, source=source)
     typer.echo(write_dump(description).decode(), nl=False)
 
 
@@ -124,7 +109,8 @@ def status(
     from plimsoll.cli.kafka.tables import build_status, check_answers, list_status
     from plimsoll.kafka.model.cluster import build_model
 
-    description = _read(bootstrap=bootstrap, command_config=command_config, filename=dump_file, output=output)
+    source = SourceOptions(command_config=command_config)
+    description = _read(bootstrap=bootstrap, source=source, filename=dump_file, output=output)
     with name_file_in_errors(dump_file):
         model = build_model(description)
     match output:
@@ -139,15 +125,13 @@ def status(
 
 
 @app.command(name="plan", short_help="What a rebalance would move, and why.")
+@takes_source
 @takes_request
 def plan(
     *,
     bootstrap: BootstrapOption = "",
-    command_config: ConfigOption = "",
     filename: DumpOption = None,
-    capacity: CapacityOption = "",
-    prometheus: PrometheusOption = "",
-    prometheus_query: QueriesOption = None,
+    source: SourceOptions,
     request: RebalanceRequest,
     throttle: Annotated[
         int, typer.Option("--throttle", help="Show the time at this rate, in bytes per second per broker.", min=0)
@@ -174,15 +158,7 @@ def plan(
     from plimsoll.kafka.planning.optimizer import optimize
 
     dump_file = choose_dump(filename)
-    description = _read(
-        bootstrap=bootstrap,
-        command_config=command_config,
-        filename=dump_file,
-        capacity=capacity,
-        prometheus=prometheus,
-        queries=read_queries(prometheus_query, prometheus=prometheus),
-        output=output,
-    )
+    description = _read(bootstrap=bootstrap, source=source, filename=dump_file, output=output)
     with name_file_in_errors(dump_file):
         model = build_model(description)
     check_answers(model, is_dump=bool(dump_file))
@@ -236,14 +212,7 @@ def resume(*, data: DataOption = "") -> None:
 
 
 def _read(
-    *,
-    bootstrap: str,
-    command_config: str,
-    filename: str = "",
-    capacity: str = "",
-    prometheus: str = "",
-    queries: RateQueries | None = None,
-    output: Output = Output.TABLE,
+    *, bootstrap: str, source: SourceOptions, filename: str = "", output: Output = Output.TABLE
 ) -> ClusterDescription:
     """The description of a live cluster or of a dump, with progress if it takes long."""
     import asyncio
@@ -252,13 +221,6 @@ def _read(
 
     async def read() -> ClusterDescription:
         with Progress("reading the cluster", is_silent=output in {Output.JSON, Output.YAML}):
-            return await read_cluster(
-                bootstrap=bootstrap,
-                command_config=command_config,
-                filename=filename,
-                capacity=capacity,
-                prometheus=prometheus,
-                queries=queries,
-            )
+            return await read_cluster(bootstrap=bootstrap, filename=filename, source=source)
 
     return asyncio.run(read())

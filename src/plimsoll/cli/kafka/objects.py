@@ -21,11 +21,17 @@ if TYPE_CHECKING:
 
 def print_clusters(connection: Connection, output: Output) -> None:
     """Print the clusters of a namespace; without one, those of all namespaces."""
-    clusters = run_with_client(
-        connection,
-        lambda client: read_clusters(client, connection.namespace),
-        is_silent=output in {Output.JSON, Output.YAML},
-    )
+    from plimsoll.core.errors import InvalidInput
+    from plimsoll.kube.configuration.loader import NoClusterConfigured
+
+    try:
+        clusters = run_with_client(
+            connection,
+            lambda client: read_clusters(client, connection.namespace),
+            is_silent=output in {Output.JSON, Output.YAML},
+        )
+    except NoClusterConfigured as error:
+        raise InvalidInput(f"{error.problem}; for brokers without Kubernetes give --bootstrap HOST:PORT") from None
     match output:
         case Output.TABLE:
             echo_parts(list_clusters(clusters), title="Kafka clusters")

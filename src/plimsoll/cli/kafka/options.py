@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from plimsoll.cli.shared.option_groups import takes_options
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -53,6 +55,31 @@ QueriesOption = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """How a live cluster is read."""
+
+    command_config: str = ""
+    capacity: str = ""
+    prometheus: str = ""
+    queries: RateQueries | None = None
+
+
+def build_source_options(
+    *,
+    command_config: ConfigOption = "",
+    capacity: CapacityOption = "",
+    prometheus: PrometheusOption = "",
+    prometheus_query: QueriesOption = None,
+) -> SourceOptions:
+    """The options as given. Raises `InvalidInput` with the name of the option."""
+    queries = read_queries(prometheus_query, prometheus=prometheus)
+    return SourceOptions(command_config=command_config, capacity=capacity, prometheus=prometheus, queries=queries)
+
+
+takes_source: Final = takes_options("source", build_source_options)
+
+
 def read_queries(given: list[str] | None, *, prometheus: str) -> RateQueries | None:
     """The queries for rates; None: the built-in ones. Raises `InvalidInput` with the name of the option."""
     from plimsoll.kafka.brokers.rates import QUERY_NAMES, RateQueries, find_query_problem
@@ -93,24 +120,16 @@ def choose_dump(filenames: list[str] | None) -> str:
     return filenames[0] if filenames else ""
 
 
-async def read_cluster(
-    *,
-    bootstrap: str,
-    command_config: str,
-    filename: str,
-    capacity: str = "",
-    prometheus: str = "",
-    queries: RateQueries | None = None,
-) -> ClusterDescription:
+async def read_cluster(*, bootstrap: str, filename: str, source: SourceOptions) -> ClusterDescription:
     """The description of a live cluster or of a dump."""
     from plimsoll.cli.shared.output import read_file
     from plimsoll.kafka.brokers.dump import parse_dump
 
     if bool(bootstrap) == bool(filename):
         raise InvalidInput("say either --bootstrap HOST:PORT or -f DUMP", path="--bootstrap")
-    if filename and prometheus:
+    if filename and source.prometheus:
         raise InvalidInput("a dump holds its rates; give it to plimsoll kafka dump", path="--prometheus")
-    if filename and command_config:
+    if filename and source.command_config:
         raise InvalidInput("a dump needs no connection; give it with --bootstrap only", path="--command-config")
     if filename:
         with name_file_in_errors(filename):
@@ -118,11 +137,11 @@ async def read_cluster(
         _warn(filename, unknown)
     else:
         async with (
-            connect(bootstrap, command_config) as admin,
-            open_source(admin, prometheus=prometheus, queries=queries) as source,
+            connect(bootstrap, source.command_config) as admin,
+            open_source(admin, source) as opened,
         ):
-            description = await source.describe()
-    return add_capacities(description, capacity)
+            description = await opened.describe()
+    return add_capacities(description, source.capacity)
 
 
 @contextmanager
@@ -143,11 +162,7 @@ def _warn(filename: str, unknown: list[str]) -> None:
 
 @asynccontextmanager
 async def open_source(
-    admin: KafkaPythonAdmin,
-    *,
-    prometheus: str,
-    queries: RateQueries | None = None,
-    remembers_offsets: bool = False,
+    admin: KafkaPythonAdmin, options: SourceOptions, *, remembers_offsets: bool = False
 ) -> AsyncIterator[LiveClusterSource]:
     """Descriptions of a live cluster. Rates come from Prometheus, or from end offsets that are remembered."""
     from plimsoll.kafka.brokers.rates import OffsetSampler
@@ -157,13 +172,13 @@ async def open_source(
     from plimsoll.web.prometheus import Prometheus
 
     sampler = OffsetSampler() if remembers_offsets else None
-    if not prometheus:
+    if not options.prometheus:
         yield LiveClusterSource(admin, RealClock(), sampler=sampler)
         return
-    base = check_base_url(prometheus, path="--prometheus")
+    base = check_base_url(options.prometheus, path="--prometheus")
     async with AiohttpClient() as web:
         rates = Prometheus(base, web=web)
-        yield LiveClusterSource(admin, RealClock(), prometheus=rates, queries=queries, sampler=sampler)
+        yield LiveClusterSource(admin, RealClock(), prometheus=rates, queries=options.queries, sampler=sampler)
 
 
 def add_capacities(description: ClusterDescription, capacity: str, *, warns: bool = True) -> ClusterDescription:

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from plimsoll.cli.journal.files import DEFAULT_DATA, DataOption
-from plimsoll.cli.kafka.options import (
-    BootstrapOption,
-    CapacityOption,
-    ConfigOption,
-    PrometheusOption,
-    QueriesOption,
-    read_queries,
-)
+from plimsoll.cli.kafka.options import BootstrapOption, SourceOptions, takes_source
 from plimsoll.cli.kafka.request_options import split_list, takes_request
 from plimsoll.cli.shared.logs import log_sentences_to_stderr
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
@@ -29,15 +22,13 @@ if TYPE_CHECKING:
 _OPTIONS_OF_EARLIER_RUNS: Final = {"bootstrap", "command_config", "data", "output", "yes", "resume", "stop"}
 
 
+@takes_source
 @takes_request
 def rebalance(
     context: typer.Context,
     *,
     bootstrap: BootstrapOption,
-    command_config: ConfigOption = "",
-    capacity: CapacityOption = "",
-    prometheus: PrometheusOption = "",
-    prometheus_query: QueriesOption = None,
+    source: SourceOptions,
     request: RebalanceRequest,
     throttle: Annotated[
         int, typer.Option("--throttle", help="Replication rate, in bytes per second per broker; 0: none.", min=0)
@@ -104,15 +95,7 @@ def rebalance(
         max_bytes_unconfirmed=max_bytes or None,
         is_confirmed=yes,
     )
-    run = RebalanceRun(
-        bootstrap=bootstrap,
-        command_config=command_config,
-        capacity=capacity,
-        prometheus=prometheus,
-        queries=read_queries(prometheus_query, prometheus=prometheus),
-        directory=Path(data or DEFAULT_DATA),
-        output=output,
-    )
+    run = RebalanceRun(bootstrap=bootstrap, source=source, directory=Path(data or DEFAULT_DATA), output=output)
     log_sentences_to_stderr(is_verbose=False)
     if resume or stop:
         result, outcome = None, asyncio.run(run.finish_earlier(stops=stop))

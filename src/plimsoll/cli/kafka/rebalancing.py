@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from pathlib import Path
 
+    from plimsoll.cli.kafka.options import SourceOptions
     from plimsoll.journal.sqlite import SqliteJournal
     from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
-    from plimsoll.kafka.brokers.rates import RateQueries
     from plimsoll.kafka.executor.executor import Executor
     from plimsoll.kafka.model.executions import ExecutionOptions, ExecutionOutcome
     from plimsoll.kafka.model.requests import RebalanceRequest
@@ -59,10 +59,7 @@ class RebalanceRun:
     """A run of the command: where the cluster is, where its record goes, how it prints."""
 
     bootstrap: str
-    command_config: str
-    capacity: str
-    prometheus: str
-    queries: RateQueries | None
+    source: SourceOptions
     directory: Path
     output: Output
 
@@ -70,7 +67,10 @@ class RebalanceRun:
         self, request: RebalanceRequest, options: ExecutionOptions, *, confirms: bool, is_dry_run: bool
     ) -> tuple[OptimizationResult, ExecutionOutcome | None]:
         """Plan and execute; without an outcome there is nothing to move, or it is a dry run."""
-        async with open_journal(self.directory) as journal, connect(self.bootstrap, self.command_config) as admin:
+        async with (
+            open_journal(self.directory) as journal,
+            connect(self.bootstrap, self.source.command_config) as admin,
+        ):
             if not is_dry_run:
                 await self._refuse_unfinished(journal)
             result = await self._plan(admin, request, options, journal)
@@ -99,7 +99,7 @@ class RebalanceRun:
         """Stop or resume what an earlier run began; None: there is nothing."""
         async with (
             open_journal(self.directory) as journal,
-            connect(self.bootstrap, self.command_config) as admin,
+            connect(self.bootstrap, self.source.command_config) as admin,
             open_executor(admin, self.directory / RECORD_DIRECTORY, journal) as executor,
         ):
             outcome = await self._watch(executor, executor.stop() if stops else executor.resume())
@@ -123,8 +123,8 @@ class RebalanceRun:
         self, admin: KafkaPythonAdmin, request: RebalanceRequest, options: ExecutionOptions, journal: SqliteJournal
     ) -> OptimizationResult:
         """The plan, shown to the user. A refusal ends the command."""
-        async with open_source(admin, prometheus=self.prometheus, queries=self.queries) as source:
-            description = add_capacities(await source.describe(), self.capacity)
+        async with open_source(admin, self.source) as source:
+            description = add_capacities(await source.describe(), self.source.capacity)
         model = build_model(description)
         check_answers(model, is_dump=False)
         result = await asyncio.to_thread(lambda: optimize(model, request, AnalyzerSettings()))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from plimsoll.cli.shared.option_groups import takes_options
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from plimsoll.kafka.model.requests import BrokerLogDir, RebalanceRequest
 
 ModeOption = Annotated[
@@ -50,34 +47,6 @@ ReliefOption = Annotated[
         show_default=False,
     ),
 ]
-
-_REQUEST: Final = "request"
-
-
-def takes_request(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of `build_request` in place of its parameter `request`."""
-    options = _list_parameters(build_request)
-    own = _list_parameters(command)
-    place = next(index for index, parameter in enumerate(own) if parameter.name == _REQUEST)
-    parameters = [*own[:place], *options, *own[place + 1 :]]
-
-    @wraps(command)
-    def run(*positional: Any, **given: Any) -> None:
-        request = build_request(**{parameter.name: given.pop(parameter.name) for parameter in options})
-        command(*positional, request=request, **given)
-
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads both
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
-
-
-def _list_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters with their types. That of a request is not loaded, so that `--help` stays fast."""
-    hints = get_type_hints(function, localns={"RebalanceRequest": object}, include_extras=True)
-    return [
-        parameter.replace(annotation=hints[parameter.name])
-        for parameter in inspect.signature(function).parameters.values()
-    ]
 
 
 def build_request(
@@ -121,6 +90,9 @@ def build_request(
         rebalance_disk=rebalance_disk,
         relief=relief,
     )
+
+
+takes_request: Final = takes_options("request", build_request)
 
 
 def read_ids(text: str, *, path: str) -> tuple[int, ...]:

@@ -231,9 +231,13 @@ def _describe_duration(result: OptimizationResult, throttle: int) -> str:
     broker = max(incoming, key=lambda broker: (incoming[broker], -broker))
     seconds = incoming[broker] / throttle
     return (
-        f"time at {format_bytes(throttle)}/s: at least {format_age(seconds)} "
+        f"time at {format_bytes(throttle)}/s: {_describe_least(seconds)} "
         f"(broker {broker} receives {format_bytes(incoming[broker])})"
     )
+
+
+def _describe_least(seconds: float) -> str:
+    return f"at least {format_age(seconds)}" if seconds >= 1 else "less than a second"
 
 
 def _describe_offline(result: OptimizationResult) -> list[str]:

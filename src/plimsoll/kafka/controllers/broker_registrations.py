@@ -12,7 +12,6 @@ import structlog
 
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
-from plimsoll.kafka.controllers.errors import ReconcileFailed
 from plimsoll.kafka.model.requests import Mode
 
 if TYPE_CHECKING:
@@ -83,17 +82,16 @@ class BrokerRegistrations:
         problems = await self._brokers.change_cordons(self._kafka, leaving=sorted(leaving), staying=sorted(staying))
         failed = {problem.facts["broker"]: problem for problem in problems if problem.facts["broker"] in staying}
         decision.left_cordoned = frozenset(failed)
-        for broker in sorted(decision.left_cordoned - decision.list_unlisted(self._kafka)):
-            # The status still names the broker, so that the next reconcile tries again.
-            raise ReconcileFailed(failed[broker])
         decision.is_waiting = decision.is_waiting or bool(failed)
-        decision.warnings += [problem for problem in problems if problem.facts["broker"] not in failed]
+        starting = decision.left_cordoned & decision.list_unlisted(self._kafka)
+        decision.warnings += [problem for problem in problems if problem.facts["broker"] not in starting]
 
     async def unregister(self, decision: ClusterDecision) -> tuple[int, ...]:
         """Unregister brokers that have left. Gives the node ids that are registered afterwards."""
         current = {node_id for ids in decision.assignment.pools for node_id in ids.list_kept(decision.blocked)}
         seen = decision.snapshot.registered if decision.snapshot is not None else frozenset[int]()
-        unseen = decision.list_unlisted(self._kafka) - (seen - decision.left_cordoned)
+        # A broker that is still cordoned is not listed: so the next reconcile tries to uncordon it again.
+        unseen = (decision.list_unlisted(self._kafka) - seen) | decision.left_cordoned
         listed = self._kafka.status.registered_node_ids
         if not listed and decision.snapshot is not None:
             listed = tuple(decision.snapshot.fenced)  # Strimzi's definitions prune the list

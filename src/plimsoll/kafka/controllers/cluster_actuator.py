@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from plimsoll.core.plans import Reason
-from plimsoll.kafka.controllers.errors import ReconcileFailed
+from plimsoll.kafka.controllers.errors import ReconcileFailed, explain_unreadable
 from plimsoll.kafka.model.auto_rebalance import ActionKind
 from plimsoll.kafka.model.rebalances import RebalanceRefused, RebalanceSpec
 from plimsoll.kafka.wire.broker_pods import build_owner_reference, build_pod, build_pod_set
-from plimsoll.kafka.wire.kafka_status import build_pool_conditions, reduce_patch
+from plimsoll.kafka.wire.kafka_status import build_pool_conditions, find_pruned, read_warnings, reduce_patch
 from plimsoll.kafka.wire.names import (
     AUTO_REBALANCING_FINALIZER,
     BROKER_ROLE,
@@ -34,6 +34,7 @@ from plimsoll.kube.conditions import to_json
 from plimsoll.kube.controller.finalizers import Finalizer
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.kube.undecoded_objects import patch_undecoded_status, read_undecoded
 from plimsoll.objects.api.kafka import (
     KAFKA_GROUP,
     STRIMZI_VERSION,
@@ -45,7 +46,7 @@ from plimsoll.objects.api.kafka import (
 from plimsoll.objects.api.pods import Pod
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from plimsoll.core.clock import Clock
     from plimsoll.kafka.controllers.cluster_observer import ObservedCluster
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.requests import Mode
     from plimsoll.kube.client import Client
     from plimsoll.objects.api.kafka import KafkaStatus
+    from plimsoll.objects.codec.decode_problems import BadObject
 
 POD_TIMEOUT_S: Final = 300.0
 """How long a reconcile waits for removed pods to go, as Strimzi's operation timeout."""
@@ -69,6 +71,8 @@ class ClusterActuator:
         self._clock = clock
         self._cruise_controls = cruise_controls
         self._finalizer = Finalizer(client, AUTO_REBALANCING_FINALIZER)
+        self._pruned: frozenset[str] = frozenset()
+        """Fields of the status that the definition does not have: Strimzi's lacks some of ours."""
 
     # ---- pod sets and pods
 
@@ -135,15 +139,21 @@ class ClusterActuator:
     # ---- statuses
 
     async def write_kafka_status(self, observed: ObservedCluster, patch: Mapping[str, Any]) -> KafkaStatus | None:
-        """Write what differs. Gives the status as the server keeps it; None: nothing differed."""
+        """Write what differs. Gives the status as the server keeps it; None: nothing differed.
+
+        A difference that the definition of Kafka pruned from the last write is written along with others only.
+        """
         reduced = reduce_patch(observed.status, patch)
         if not reduced:
             return None
+        if self._pruned.issuperset(reduced):
+            return observed.kafka.status
         metadata = observed.kafka.metadata
         written = await self._client.merge_patch(
             Kafka, metadata.name, {"status": reduced}, namespace=metadata.namespace, subresource="status"
         )
         _merge(observed.status, reduced)
+        self._pruned = self._pruned.difference(reduced) | find_pruned(reduced, written.status)
         return written.status
 
     async def write_pool_status(
@@ -187,6 +197,22 @@ class ClusterActuator:
             await self._client.merge_patch(
                 KafkaNodePool, metadata.name, body, namespace=metadata.namespace, subresource="status"
             )
+
+    async def explain_unreadable_pools(self, objects: Iterable[BadObject]) -> None:
+        """Write on node pools that cannot be decoded which field is wrong. Their nodes stay as they are written."""
+        for bad in objects:
+            if bad.kind != KafkaNodePool.get_kind_name():
+                continue
+            found = await read_undecoded(self._client, KafkaNodePool, bad.name, namespace=bad.namespace)
+            if found is None:
+                continue
+            known = found.status.get("conditions")
+            conditions = build_pool_conditions(
+                known, now=self._clock.now(), problem=explain_unreadable(bad), warnings=read_warnings(known)
+            )
+            if conditions != known:
+                patch = {"conditions": conditions}
+                await patch_undecoded_status(self._client, KafkaNodePool, found.metadata, patch)
 
     @staticmethod
     def _find_pool_changes(
@@ -271,11 +297,8 @@ class ClusterActuator:
 
         `version`: only if it has not changed since; it may have become live. Empty: in any case.
         """
-        try:
-            found = await self._client.get(KafkaRebalance, name, namespace=namespace)
-        except NotFound:
-            return
-        if not self._finalizer.is_set(found.metadata):
+        found = await read_undecoded(self._client, KafkaRebalance, name, namespace=namespace)
+        if found is None or not self._finalizer.is_set(found.metadata):
             return
         if found.metadata.deletion_timestamp is None:
             options = DeleteOptions(uid=found.metadata.uid, resource_version=version, propagation="Background")

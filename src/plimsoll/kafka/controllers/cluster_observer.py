@@ -7,12 +7,12 @@ changed, and the condition names it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from plimsoll.core.plans import Reason
-from plimsoll.kafka.controllers.errors import ReconcileFailed
+from plimsoll.kafka.controllers.errors import ObjectsUnreadable, ReconcileFailed
 from plimsoll.kafka.model.auto_rebalance import (
     AutoRebalanceObject,
     ModeConfiguration,
@@ -21,7 +21,7 @@ from plimsoll.kafka.model.auto_rebalance import (
     SettingsReference,
 )
 from plimsoll.kafka.model.node_ids import NodePool
-from plimsoll.kafka.model.rebalances import RebalanceSpec
+from plimsoll.kafka.model.rebalances import UNREADABLE, RebalanceSpec
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.scaling.empty_brokers import BROKERS_STAY_EMPTY
 from plimsoll.kafka.planning.scaling.rebalance_transitions import is_renewing
@@ -47,6 +47,7 @@ from plimsoll.kafka.wire.rebalance_specs import read_settings_spec
 from plimsoll.kafka.wire.rebalance_status import read_state
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.requests.options import Selection
+from plimsoll.kube.undecoded_objects import get_or_explain, read_undecoded
 from plimsoll.objects.api.kafka import (
     Kafka,
     KafkaNodePool,
@@ -54,16 +55,19 @@ from plimsoll.objects.api.kafka import (
     KafkaRebalanceSettings,
     StrimziPodSet,
 )
+from plimsoll.objects.api.meta import WireObject
+from plimsoll.objects.codec.decode_problems import BadObject
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from plimsoll.kube.client import Client
-    from plimsoll.objects.api.meta import Condition, Json, ObjectMeta
+    from plimsoll.objects.api.meta import Condition, Json
     from plimsoll.objects.codec.decoding import RawObject
 
+T = TypeVar("T", bound=WireObject)
+
 MODES: Final = (Mode.ADD_BROKERS, Mode.REMOVE_BROKERS)
-UNREADABLE: Final = "UnreadableObject"
 CONTRADICTED: Final = "ContradictedObject"
 
 
@@ -120,9 +124,8 @@ class KafkaObserver:
 
     async def observe(self, namespace: str, name: str) -> ObservedCluster | None:
         """The cluster; None: there is no such Kafka. Raises `ReconcileFailed` if an object cannot be decoded."""
-        try:
-            found: RawObject[Kafka] = await self._client.get_with_raw(Kafka, name, namespace=namespace)
-        except NotFound:
+        found = await self._find(Kafka, namespace, name)
+        if found is None:
             return None
         kafka = found.view
         pools = {pool.metadata.name: pool for pool in await self._list(KafkaNodePool, namespace, name)}
@@ -143,14 +146,13 @@ class KafkaObserver:
         )
 
     async def observe_kafka(self, namespace: str, name: str) -> ObservedCluster | None:
-        """The Kafka alone, to write a condition on it; None: there is no such Kafka."""
-        try:
-            found: RawObject[Kafka] = await self._client.get_with_raw(Kafka, name, namespace=namespace)
-        except NotFound:
+        """The metadata and the status of a Kafka, to write a condition on it; None: there is no such Kafka."""
+        found = await read_undecoded(self._client, Kafka, name, namespace=namespace)
+        if found is None:
             return None
         return ObservedCluster(
-            kafka=found.view,
-            status=_get_status(found.raw),
+            kafka=Kafka(metadata=found.metadata),
+            status=found.status,
             pools={},
             pod_sets={},
             requested=(),
@@ -171,7 +173,8 @@ class KafkaObserver:
             listed = observed.pools.get(name)
             if listed is not None:
                 path, known = f"kafkanodepool/{namespace}/{name}", listed.metadata
-                again = await self._find_pool(namespace, name)
+                read = await self._find(KafkaNodePool, namespace, name)
+                again = None if read is None else read.metadata
             else:
                 path, known = f"kafka/{namespace}/{cluster}", observed.kafka.metadata
                 kafkas = await self._client.list(Kafka, Selection(namespace=namespace))
@@ -180,12 +183,6 @@ class KafkaObserver:
                 message = f"{path} is another one when it is read again: no broker is removed"
                 raise ReconcileFailed(Reason(code=CONTRADICTED, message=message))
 
-    async def _find_pool(self, namespace: str, name: str) -> ObjectMeta | None:
-        try:
-            return (await self._client.get(KafkaNodePool, name, namespace=namespace)).metadata
-        except NotFound:
-            return None
-
     async def refresh_pod_sets(self, observed: ObservedCluster) -> ObservedCluster:
         """The cluster with its pod sets read again: one was written."""
         metadata = observed.kafka.metadata
@@ -193,27 +190,27 @@ class KafkaObserver:
 
     async def read_rebalances(self, namespace: str, cluster: str) -> dict[Mode, KafkaRebalance]:
         """The KafkaRebalances that have the names of automatic ones."""
-        found: dict[Mode, KafkaRebalance] = {}
-        for mode in MODES:
-            name = build_auto_rebalance_name(cluster, mode)
-            try:
-                found[mode] = await self._client.get(KafkaRebalance, name, namespace=namespace)
-            except NotFound:
-                continue
-        return found
+        names = {mode: build_auto_rebalance_name(cluster, mode) for mode in MODES}
+        found = {mode: await self._find(KafkaRebalance, namespace, name) for mode, name in names.items()}
+        return {mode: rebalance.view for mode, rebalance in found.items() if rebalance is not None}
 
     async def find_settings(self, namespace: str, configured: ModeConfiguration | None, goals: Json) -> SettingsLookup:
         """The settings that a mode refers to."""
         if configured is None or configured.settings is None:
             return SettingsLookup(spec=RebalanceSpec())
         reference = configured.settings
-        kind = KafkaRebalanceSettings if reference.kind is SettingsKind.SETTINGS else KafkaRebalance
         try:
-            found: KafkaRebalanceSettings | KafkaRebalance = await self._client.get(
-                kind, reference.name, namespace=namespace
+            read: RawObject[KafkaRebalanceSettings] | RawObject[KafkaRebalance] | None = (
+                await self._find(KafkaRebalanceSettings, namespace, reference.name)
+                if reference.kind is SettingsKind.SETTINGS
+                else await self._find(KafkaRebalance, namespace, reference.name)
             )
-        except NotFound:
+        except ObjectsUnreadable as error:
+            problem = f"cannot be decoded: {error.objects[0].problem}"
+            return SettingsLookup(problem=_explain_invalid(reference, namespace, problem))
+        if read is None:
             return SettingsLookup(problem=_explain_missing(reference, namespace))
+        found = read.view
         if reference.kind is SettingsKind.TEMPLATE and not is_annotated(
             found.metadata.annotations, TEMPLATE_ANNOTATION
         ):
@@ -254,10 +251,18 @@ class KafkaObserver:
             message = f"{kind.__name__.lower()}: the list cannot be read: {listed.problem}"
             raise ReconcileFailed(Reason(code=UNREADABLE, message=f"{message}: nothing is changed"))
         if listed.bad:
-            bad = listed.bad[0]
-            message = f"{kind.__name__.lower()}/{bad.namespace}/{bad.name} cannot be decoded: {bad.problem}"
-            raise ReconcileFailed(Reason(code=UNREADABLE, message=f"{message}: nothing is changed"))
+            raise ObjectsUnreadable(listed.bad)
         return tuple(listed.items)
+
+    async def _find(self, kind: type[T], namespace: str, name: str) -> RawObject[T] | None:
+        """An object; None: there is none. Raises `ObjectsUnreadable`."""
+        try:
+            found = await get_or_explain(self._client, kind, name, namespace=namespace)
+        except NotFound:
+            return None
+        if isinstance(found, BadObject):
+            raise ObjectsUnreadable((found,))
+        return found
 
 
 def _read_pools(

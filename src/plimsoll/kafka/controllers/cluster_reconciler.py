@@ -8,6 +8,7 @@ reason and leaves everything else as it is stored; the next one derives what is 
 from __future__ import annotations
 
 import dataclasses
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -19,11 +20,11 @@ from plimsoll.kafka.controllers.broker_registrations import BrokerRegistrations,
 from plimsoll.kafka.controllers.cluster_actuator import ClusterActuator
 from plimsoll.kafka.controllers.cluster_observer import MODES, KafkaObserver
 from plimsoll.kafka.controllers.config_maps.auto_rebalance_states import AutoRebalanceStates, KeptState
-from plimsoll.kafka.controllers.errors import ReconcileFailed
+from plimsoll.kafka.controllers.errors import ObjectsUnreadable, ReconcileFailed
 from plimsoll.kafka.controllers.pod_set_changes import list_pod_set_changes
 from plimsoll.kafka.controllers.pool_finalizers import PoolFinalizers
 from plimsoll.kafka.controllers.rebalance_inputs import RebalanceInputs
-from plimsoll.kafka.controllers.silent_brokers import SilentBrokers
+from plimsoll.kafka.controllers.silent_brokers import BrokerCheck, SilentBrokers
 from plimsoll.kafka.model.auto_rebalance import AutoRebalanceObservation
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.scaling.auto_rebalance_step import decide_step, plan_write_ahead
@@ -37,7 +38,7 @@ from plimsoll.kafka.planning.scaling.scale_down_check import (
 )
 from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
 from plimsoll.kafka.wire.auto_rebalance_config import read_auto_rebalance_configuration
-from plimsoll.kafka.wire.kafka_status import add_pause, build_conditions, explain_creation, read_warnings
+from plimsoll.kafka.wire.kafka_status import add_pause, build_conditions, explain_creation, keep_warnings
 from plimsoll.kafka.wire.names import (
     PAUSE_ANNOTATION,
     SKIP_SCALE_DOWN_CHECK_ANNOTATION,
@@ -46,6 +47,7 @@ from plimsoll.kafka.wire.names import (
 )
 from plimsoll.kafka.wire.node_pools import explain_no_kafka, explain_no_nodes
 from plimsoll.kafka.wire.status_views import build_status_views
+from plimsoll.kube.errors import UnreadableAnswer
 from plimsoll.operator.pause import PAUSED, ActionGuard, read_pause_annotation
 
 if TYPE_CHECKING:
@@ -96,11 +98,15 @@ class ClusterReconciler:
         return result
 
     async def _report_unreadable(self, namespace: str, name: str, error: ReconcileFailed) -> ClusterResult:
-        """An object that cannot be decoded is named in the condition; nothing else is written."""
+        """An object that cannot be decoded is named in conditions, of the Kafka and of its pool; that is all."""
         observed = await self._observer.observe_kafka(namespace, name)
         if observed is None:
             raise error
         result = await self._build_reconcile(observed).fail(error.reason)
+        if isinstance(error, ObjectsUnreadable):
+            result = dataclasses.replace(result, unreadable=error.objects)
+            if result.pause is None:
+                await self._actuator.explain_unreadable_pools(error.objects)
         await self._dependencies.reporter.report(result)
         return result
 
@@ -117,7 +123,8 @@ class ClusterReconciler:
         for mode in MODES if name else ():
             await self._actuator.delete_rebalance(namespace, build_auto_rebalance_name(name, mode))
         pools = await self._finalizers.remove_from_all(namespace, name)
-        for pool in pools if name else ():
+        await self._actuator.explain_unreadable_pools(pools.bad)
+        for pool in pools.items if name else ():
             await self._actuator.write_pool_warning(pool, explain_no_kafka(pool))
 
 
@@ -144,6 +151,8 @@ class _Reconcile:
         self._state = KeptState(AutoRebalanceStates(dependencies.client), observed.kafka)
         self._done: list[AutoRebalanceAction] = []
         self._pod_set_changes: tuple[Action, ...] = ()
+        self._warnings_of_objects: tuple[Reason, ...] | None = None
+        """What is wrong in the objects; None: they have not been looked at."""
 
     async def run(self) -> ClusterResult:
         try:
@@ -163,7 +172,7 @@ class _Reconcile:
             step = decide_step(await self._build_observation(decision, is_paused=True))
             await self._write_status(decision, step, problem=None, is_paused=True)
             return self._conclude(step, decision)
-        await self._look_at_brokers(decision)
+        await BrokerCheck(self._dependencies.brokers, self._silent, self._observed).run(decision)
         self._check_scale_down(decision)
         before = self._observed
         if pause is not None:
@@ -192,13 +201,15 @@ class _Reconcile:
         return self._conclude(step, decision, problem=problem)
 
     async def fail(self, problem: Reason) -> ClusterResult:
-        """Write the reason. The rest of the status stays as it is, the warnings of the last reconcile included."""
+        """Write the reason. The rest of the status stays as it is, with the warnings that still hold."""
         guard = await self._find_pause()
         if guard is None:
             before = self._observed.status.get("conditions")
-            conditions = build_conditions(before, now=self._now, problem=problem, warnings=read_warnings(before))
+            warnings = keep_warnings(before, self._warnings_of_objects)
+            conditions = build_conditions(before, now=self._now, problem=problem, warnings=warnings)
             patch = {"conditions": conditions, "observedGeneration": self._kafka.metadata.generation}
-            await self._actuator.write_kafka_status(self._observed, patch)
+            with suppress(UnreadableAnswer):  # accepted, of a Kafka that cannot be decoded
+                await self._actuator.write_kafka_status(self._observed, patch)
         return ClusterResult(
             kafka=self._kafka,
             at=self._now,
@@ -244,7 +255,8 @@ class _Reconcile:
     def _assign(self, stored: AutoRebalance) -> ClusterDecision:
         configuration = read_auto_rebalance_configuration(self._kafka.spec.cruise_control)
         assignment = assign_node_ids(self._observed.requested, cluster_id=self._kafka.status.cluster_id)
-        warnings = [*configuration.warnings, *self._observed.warnings, *assignment.problems[1:]]
+        self._warnings_of_objects = (*configuration.warnings, *self._observed.warnings)
+        warnings = [*self._warnings_of_objects, *assignment.problems[1:]]
         return ClusterDecision(configuration=configuration, assignment=assignment, stored=stored, warnings=warnings)
 
     def _find_problem(self, decision: ClusterDecision) -> Reason | None:
@@ -259,62 +271,6 @@ class _Reconcile:
 
     def _is_annotated(self, annotation: str) -> bool:
         return is_annotated(self._kafka.metadata.annotations, annotation)
-
-    async def _look_at_brokers(self, decision: ClusterDecision) -> None:
-        """Look at the brokers if anything depends on it. Brokers that leave must be seen; others may not be up yet.
-
-        A cluster that was up and has no ready broker is looked at too: it is down if no broker answers.
-        """
-        assignment = decision.assignment
-        must_see = bool(assignment.removed_brokers or assignment.used_to_be_brokers)
-        has_no_ready_broker = self._has_no_ready_broker(decision)
-        is_up = any(pod_set.view.status.ready_pods for pod_set in self._observed.pod_sets.values())
-        is_useful = bool(
-            decision.stored.add_brokers
-            or decision.stored.remove_brokers
-            or self._observed.list_left()
-            or decision.list_unlisted(self._kafka)
-            or (not self._kafka.status.cluster_id and is_up)
-        )
-        is_needed = must_see or has_no_ready_broker or assignment.has_leaving_controllers
-        if not is_needed and not (is_useful and is_up):
-            await self._find_silent(decision)
-            return
-        try:
-            leaving = (*assignment.removed_brokers, *assignment.used_to_be_brokers)
-            decision.snapshot = await self._dependencies.brokers.observe(self._kafka, leaving=leaving)
-            await self._find_silent(decision)
-        except (KafkaUnavailable, KafkaRefused) as error:
-            if must_see and not self._is_annotated(SKIP_SCALE_DOWN_CHECK_ANNOTATION):
-                raise
-            log.info("brokers.unseen", kafka=self._kafka.metadata.name, problem=str(error))
-            decision.is_waiting = True
-            if has_no_ready_broker and not assignment.problems:
-                message = f"no broker pod is ready, and the brokers cannot be seen: {error}"
-                decision.unavailable = Reason(code="KafkaUnavailable", message=message)
-            elif self._kafka.status.cluster_id:  # else they are starting
-                decision.warnings.append(_warn_of_unseen(error))
-
-    async def _find_silent(self, decision: ClusterDecision) -> None:
-        """Warn of brokers that were registered, have to stay, and are not alive."""
-        expected = frozenset(decision.assignment.desired_brokers) - decision.list_unlisted(self._kafka)
-        if not self._kafka.status.cluster_id or not expected:
-            return
-        alive = None if decision.snapshot is None else decision.snapshot.registered
-        try:
-            warning = await self._silent.find(self._observed, expected, alive=alive)
-        except (KafkaUnavailable, KafkaRefused) as error:
-            warning = _warn_of_unseen(error)
-        if warning is not None:
-            decision.warnings.append(warning)
-            decision.is_waiting = True
-
-    def _has_no_ready_broker(self, decision: ClusterDecision) -> bool:
-        """Whether brokers that have answered before have no ready pod now."""
-        assignment, pod_sets = decision.assignment, self._observed.pod_sets
-        pools = [ids.pool for ids in assignment.pools if ids.was_broker and ids.pool in pod_sets]
-        is_created = bool(self._kafka.status.cluster_id and assignment.desired_brokers)
-        return is_created and not any(pod_sets[pool].view.status.ready_pods for pool in pools)
 
     # ---- 2. write-ahead
 
@@ -501,7 +457,3 @@ class _Reconcile:
             self._observed, {**build_status_views(stored), **(patch or {})}
         )
         await self._state.conclude_write(stored, written)
-
-
-def _warn_of_unseen(error: Exception) -> Reason:
-    return Reason(code="KafkaUnavailable", message=f"the brokers cannot be seen: {error}")

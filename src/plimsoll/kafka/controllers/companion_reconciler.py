@@ -18,7 +18,7 @@ from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
 from plimsoll.kafka.controllers.cluster_actuator import ClusterActuator
 from plimsoll.kafka.controllers.cluster_observer import MODES, KafkaObserver
 from plimsoll.kafka.controllers.config_maps.auto_rebalance_states import AutoRebalanceStates, StoredState
-from plimsoll.kafka.controllers.errors import ReconcileFailed
+from plimsoll.kafka.controllers.errors import ObjectsUnreadable, ReconcileFailed
 from plimsoll.kafka.controllers.rebalance_inputs import RebalanceInputs
 from plimsoll.kafka.model.auto_rebalance import (
     AutoRebalance,
@@ -73,10 +73,7 @@ class CompanionReconciler:
         try:
             observed = await self._observer.observe(namespace, name)
         except ReconcileFailed as error:
-            kafka = await self._observer.observe_kafka(namespace, name)
-            if kafka is None:
-                raise
-            return await self._report(ClusterResult(kafka=kafka.kafka, at=self._get_now(), problem=error.reason))
+            return await self._report_unreadable(namespace, name, error)
         if observed is None:
             await self._release(namespace, name)
             return None
@@ -94,6 +91,16 @@ class CompanionReconciler:
                 kafka=observed.kafka, at=self._get_now(), problem=error.reason, retry_after_s=RECHECK_S
             )
         return await self._report(result)
+
+    async def _report_unreadable(self, namespace: str, name: str, error: ReconcileFailed) -> ClusterResult:
+        """An object that cannot be decoded is named in an Event and in the journal: the objects are Strimzi's."""
+        kafka = await self._observer.observe_kafka(namespace, name)
+        if kafka is None:
+            raise error
+        objects = error.objects if isinstance(error, ObjectsUnreadable) else ()
+        return await self._report(
+            ClusterResult(kafka=kafka.kafka, at=self._get_now(), problem=error.reason, unreadable=objects)
+        )
 
     async def _configure_engine(self, observed: ObservedCluster) -> None:
         """Start the engine of a cluster where other programs may ask for it: they do not wait for a scaling."""

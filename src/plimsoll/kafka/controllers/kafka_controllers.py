@@ -16,7 +16,7 @@ from plimsoll.kafka.wire.names import CLUSTER_LABEL, NODE_POOL_FINALIZER
 from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
 from plimsoll.kube.controller.workqueue import QueueSettings
-from plimsoll.kube.informer.events import Key, Updated
+from plimsoll.kube.informer.events import BecameUnreadable, Key, UnreadableDeleted, Updated
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.kafka import Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet
 from plimsoll.runtime.backoff import Backoff
@@ -81,7 +81,7 @@ class KafkaControllers:
             settings=controller_settings,
         )
         enqueue_on(self._kafkas, self.clusters, _map_own)
-        enqueue_on(self._pools, self.clusters, _map_pool)
+        enqueue_on(self._pools, self.clusters, self._map_pool)
         enqueue_on(informers.get_informer(StrimziPodSet, selection), self.clusters, _map_to_cluster)
         enqueue_on(self._rebalances, self.clusters, _map_to_cluster)
         enqueue_on(self._rebalances, self.rebalances, _map_own)
@@ -103,10 +103,11 @@ class KafkaControllers:
         return self._metrics.format_exposition()
 
     def _list_clusters(self) -> Iterable[Key]:
-        """The Kafkas, and what deleted node pools still wait for: their Kafka may be gone."""
+        """The Kafkas, and the clusters of node pools that are deleted or unreadable: their Kafka may be gone."""
         waiting = [pool for pool in self._pools.cache.list() if pool.metadata.deletion_timestamp is not None]
         keys = (_get_cluster_of_pool(pool) for pool in waiting)
-        return dict.fromkeys([*self._list_keys(self._kafkas), *(key for key in keys if key is not None)])
+        unreadable = [Key(namespace, "") for namespace, _ in self._pools.cache.bad]
+        return dict.fromkeys([*self._list_keys(self._kafkas), *(key for key in keys if key is not None), *unreadable])
 
     def _list_keys(self, informer: Any) -> Iterable[Key]:
         cache = informer.cache
@@ -126,6 +127,15 @@ class KafkaControllers:
             is_failed = result is not None and result.state is RebalanceState.NOT_READY
             measured.problem = RebalanceState.NOT_READY.value if is_failed else ""
         return _wait(None if result is None else result.retry_after_s)
+
+    def _map_pool(self, change: Change[Any]) -> Iterable[Key]:
+        """The cluster of a node pool, before and after. One that cannot be decoded may belong to any cluster."""
+        keys = [_get_cluster_of_pool(state) for state in list_states(change)]
+        if isinstance(change, BecameUnreadable | UnreadableDeleted):
+            namespace = change.key.namespace
+            kafkas = (Key(*key) for key in self._list_keys(self._kafkas))
+            keys += [Key(namespace, ""), *(key for key in kafkas if key.namespace == namespace)]
+        return dict.fromkeys(key for key in keys if key is not None)
 
     def _map_to_rebalances(self, change: Change[Any]) -> Iterable[Key]:
         """The rebalances of a Kafka that came, went, or changed its readiness or its Cruise Control."""
@@ -158,12 +168,6 @@ def _map_to_cluster(change: Change[Any]) -> Iterable[Key]:
     """The cluster that the object is labelled with, before and after."""
     names = {state.metadata.labels.get(CLUSTER_LABEL, "") for state in list_states(change)} - {""}
     return [Key(change.key.namespace, name) for name in sorted(names)]
-
-
-def _map_pool(change: Change[Any]) -> Iterable[Key]:
-    """The cluster of a node pool, before and after."""
-    keys = (_get_cluster_of_pool(state) for state in list_states(change))
-    return dict.fromkeys(key for key in keys if key is not None)
 
 
 def _get_cluster_of_pool(pool: WireObject) -> Key | None:

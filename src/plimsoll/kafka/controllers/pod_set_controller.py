@@ -23,7 +23,7 @@ from plimsoll.kafka.controllers.pod_set_plan import (
     plan_pod_set,
 )
 from plimsoll.kafka.wire.listed_pods import INVALID_POD_SET, ListedPods, read_listed_pods, read_selector
-from plimsoll.kube.conditions import to_json
+from plimsoll.kube.conditions import list_conditions, to_json
 from plimsoll.kube.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
@@ -36,13 +36,14 @@ from plimsoll.kube.errors import Conflict, NotAllowed, NotFound, UnreadableAnswe
 from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.requests.options import Selection
+from plimsoll.kube.undecoded_objects import patch_undecoded_status, read_undecoded
 from plimsoll.objects.api.kafka import StrimziPodSet, StrimziPodSetStatus
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.owners import find_controller
 from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
+    from collections.abc import Awaitable, Iterable, Mapping
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
@@ -214,17 +215,10 @@ class PodSetController:
         )
         reason = Reason(code=INVALID_POD_SET, message=f"the pod set cannot be decoded: {problem}")
         (condition,) = build_conditions((reason,), (), now=self._clock.now())
-        path = self._client.calls.build_path(self._resource, key.name, namespace=key.namespace)
-        try:
-            document = await self._client.get_json(path)
-        except NotFound:
+        found = await read_undecoded(self._client, StrimziPodSet, key.name, namespace=key.namespace)
+        if found is None or _has_condition(found.status, condition.message):
             return
-        if _has_condition(document, condition.message):
-            return
-        body = {"status": {"conditions": [to_json(condition)]}}
-        # The answer cannot be decoded either.
-        with suppress(NotFound, UnreadableAnswer):
-            await self._client.merge_patch(StrimziPodSet, key.name, body, namespace=key.namespace, subresource="status")
+        await patch_undecoded_status(self._client, StrimziPodSet, found.metadata, {"conditions": [to_json(condition)]})
 
     # ---- which sets a pod's change concerns
 
@@ -254,12 +248,8 @@ def _lists_pods(found: RawObject[StrimziPodSet]) -> bool:
     return isinstance(spec, dict) and isinstance(spec.get("pods"), list)
 
 
-def _has_condition(document: Any, message: str) -> bool:
-    status = document.get("status") if isinstance(document, dict) else None
-    conditions = status.get("conditions") if isinstance(status, dict) else None
-    return isinstance(conditions, list) and any(
-        isinstance(condition, dict) and condition.get("message") == message for condition in conditions
-    )
+def _has_condition(status: Mapping[str, Any], message: str) -> bool:
+    return any(condition.get("message") == message for condition in list_conditions(status.get("conditions")))
 
 
 def _encode_status(status: StrimziPodSetStatus) -> dict[str, Any]:

@@ -16,13 +16,21 @@ from msgspec.structs import replace
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.kafka.controllers.config_maps.load_config_maps import write_load_config_map
+from plimsoll.kafka.controllers.errors import explain_unreadable
 from plimsoll.kafka.model.rebalance_steps import CallKind, IgnoredRebalance, RebalanceCall, RebalanceOutcome
-from plimsoll.kafka.model.rebalances import RebalanceRefused
+from plimsoll.kafka.model.rebalances import RebalanceRefused, RebalanceState
 from plimsoll.kafka.planning.scaling.rebalance_answers import find_step_to_begin, interpret_answer
-from plimsoll.kafka.planning.scaling.rebalance_transitions import decide_call
+from plimsoll.kafka.planning.scaling.rebalance_transitions import block_unreadable, decide_call
 from plimsoll.kafka.reporting.rebalance_reporter import RebalanceResult
+from plimsoll.kafka.wire.kafka_status import read_warnings
 from plimsoll.kafka.wire.load_config_map import build_load_data
-from plimsoll.kafka.wire.names import AUTO_REBALANCING_FINALIZER, CLUSTER_LABEL, REBALANCE_ANNOTATION
+from plimsoll.kafka.wire.names import (
+    AUTO_REBALANCING_FINALIZER,
+    CLUSTER_LABEL,
+    REBALANCE_ANNOTATION,
+    TEMPLATE_ANNOTATION,
+    is_annotated,
+)
 from plimsoll.kafka.wire.rebalance_objects import (
     BEGUN_ANNOTATION,
     observe_rebalance,
@@ -30,11 +38,17 @@ from plimsoll.kafka.wire.rebalance_objects import (
     summarize_kafka,
     write_begun,
 )
-from plimsoll.kafka.wire.rebalance_status import build_status_patch
+from plimsoll.kafka.wire.rebalance_status import (
+    build_conditions_patch,
+    build_status_patch,
+    read_undecoded_state,
+)
 from plimsoll.kube.controller.finalizers import Finalizer
 from plimsoll.kube.errors import Conflict, NotFound
 from plimsoll.kube.requests.options import Selection
+from plimsoll.kube.undecoded_objects import get_or_explain, patch_undecoded_status, read_undecoded
 from plimsoll.objects.api.kafka import Kafka, KafkaRebalance
+from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.operator.pause import ActionGuard, read_pause_annotation
 from plimsoll.operator.reconcile_all import FailedReconcile, reconcile_all
 
@@ -100,24 +114,63 @@ class RebalanceReconciler:
 
     async def run(self, namespace: str, name: str) -> RebalanceResult | None:
         """Reconcile one rebalance; None: it is gone. Raises errors that end the reconcile."""
-        client = self._dependencies.client
         try:
-            rebalance: RawObject[KafkaRebalance] = await client.get_with_raw(KafkaRebalance, name, namespace=namespace)
+            rebalance = await get_or_explain(self._dependencies.client, KafkaRebalance, name, namespace=namespace)
         except NotFound:
             return None
-        kafka = await self._read_kafka(rebalance.view)
-        result = await _Reconcile(self._dependencies, self._finalizer, rebalance, kafka).run()
-        await self._dependencies.reporter.report(result)
+        result = await self._run(rebalance)
+        if result is not None:
+            await self._dependencies.reporter.report(result)
         return result
 
-    async def _read_kafka(self, rebalance: KafkaRebalance) -> Kafka | None:
+    async def _run(self, rebalance: RawObject[KafkaRebalance] | BadObject) -> RebalanceResult | None:
+        if isinstance(rebalance, BadObject):
+            return await self._explain_unreadable(rebalance.namespace, rebalance.name, rebalance)
+        kafka = await self._read_kafka(rebalance.view)
+        if isinstance(kafka, BadObject):
+            return await self._explain_unreadable(rebalance.metadata.namespace, rebalance.metadata.name, kafka)
+        return await _Reconcile(self._dependencies, self._finalizer, rebalance, kafka).run()
+
+    async def _read_kafka(self, rebalance: KafkaRebalance) -> Kafka | BadObject | None:
         cluster = rebalance.metadata.labels.get(CLUSTER_LABEL, "").strip()
         if not cluster:
             return None
         try:
-            return await self._dependencies.client.get(Kafka, cluster, namespace=rebalance.metadata.namespace)
+            found = await get_or_explain(
+                self._dependencies.client, Kafka, cluster, namespace=rebalance.metadata.namespace
+            )
         except NotFound:
             return None
+        return found if isinstance(found, BadObject) else found.view
+
+    async def _explain_unreadable(self, namespace: str, name: str, bad: BadObject) -> RebalanceResult | None:
+        """A condition on a rebalance that cannot be decoded, or whose Kafka cannot. Cruise Control is not asked."""
+        client, now = self._dependencies.client, self._dependencies.clock.now()
+        found = await read_undecoded(client, KafkaRebalance, name, namespace=namespace)
+        if found is None or is_annotated(found.metadata.annotations, TEMPLATE_ANNOTATION):
+            return None
+        conditions = found.status.get("conditions")
+        reading = read_undecoded_state(conditions)
+        state = reading.state if reading.problem is None else RebalanceState.NEW
+        condition = (reading.condition.reason, reading.condition.message)
+        outcome = block_unreadable(state, condition, explain_unreadable(bad), read_warnings(conditions))
+        guard = await self._dependencies.read_guard()
+        pause = guard.reason or ActionGuard(paused=read_pause_annotation(found.metadata.annotations)).reason
+        patch = build_conditions_patch(found.status, outcome, now=now)
+        if patch and pause is None:
+            await patch_undecoded_status(client, KafkaRebalance, found.metadata, patch)
+        return RebalanceResult(
+            namespace=namespace,
+            name=name,
+            uid=found.metadata.uid,
+            cluster=found.metadata.labels.get(CLUSTER_LABEL, "").strip(),
+            at=now.replace(microsecond=0),
+            before=reading.state,
+            known_warnings=_list_known_warnings(found.status),
+            outcome=outcome if pause is None else None,
+            pause=pause,
+            planned=outcome if pause is not None else None,
+        )
 
 
 class _Reconcile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.core.values import Value
 from plimsoll.kafka.model.requests import Mode
@@ -102,6 +102,10 @@ class TransientReason(StrEnum):
     """A Secret, or a certificate in it, is not there yet, or Cruise Control does not accept it yet."""
     SERVER_BUSY = "CruiseControlServerBusyException"
     """Cruise Control has reached its servlet capacity."""
+
+
+UNREADABLE: Final = "UnreadableObject"
+"""The reason of a condition: an object cannot be decoded. It ends when the object is mended."""
 
 
 class RebalanceRefused(Value):

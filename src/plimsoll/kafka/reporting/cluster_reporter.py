@@ -15,7 +15,7 @@ from plimsoll.kafka.planning.scaling.reasons import BROKERS_STAYED_EMPTY
 from plimsoll.kafka.reporting.journal_plans import SUBSYSTEM
 from plimsoll.kafka.wire.names import build_auto_rebalance_name
 from plimsoll.kube.recorder.event_objects import EventType
-from plimsoll.objects.api.kafka import KAFKA_GROUP, STRIMZI_VERSION
+from plimsoll.objects.api.kafka import KAFKA_GROUP, STRIMZI_VERSION, KafkaNodePool
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.operator.pause import DRY_RUN
 from plimsoll.operator.reporter import ReconcileReporter
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.core.plans import Reason
     from plimsoll.kafka.model.auto_rebalance import AutoRebalanceAction, AutoRebalanceStep
     from plimsoll.objects.api.kafka import Kafka
+    from plimsoll.objects.codec.decode_problems import BadObject
 
 _MOST_SUBJECTS: Final = 10_000
 
@@ -44,6 +45,8 @@ class ClusterResult:
     """What was changed in pod sets; if nothing may be done, what would be changed."""
     warnings: tuple[Reason, ...] = ()
     problem: Reason | None = None
+    unreadable: tuple[BadObject, ...] = ()
+    """The objects that cannot be decoded, if they are the problem."""
     pause: Reason | None = None
     retry_after_s: float | None = None
 
@@ -82,10 +85,13 @@ class ClusterReporter(ReconcileReporter):
         subject = str(result.ref)
         events = tuple(dict.fromkeys(list_events(result)))
         known = self._warnings.get(subject, frozenset())
+        objects = [build_reference(result.kafka), *_list_unreadable_pools(result)]
         for event in events:
             event_type, reason, message = event
+            is_about_pools = result.problem is not None and message == str(result.problem)
             if event_type is EventType.NORMAL or event not in known:
-                recorder.record(build_reference(result.kafka), event_type, reason=reason, message=message)
+                for about in objects if is_about_pools else objects[:1]:
+                    recorder.record(about, event_type, reason=reason, message=message)
         self._remember(subject, frozenset(events) | (known if result.step is None else frozenset()))
 
     def _remember(self, subject: str, events: frozenset[tuple[EventType, str, str]]) -> None:
@@ -106,6 +112,20 @@ def build_reference(kafka: Kafka) -> ObjectReference:
         name=kafka.metadata.name,
         uid=kafka.metadata.uid,
     )
+
+
+def _list_unreadable_pools(result: ClusterResult) -> list[ObjectReference]:
+    return [
+        ObjectReference(
+            api_version=f"{KAFKA_GROUP}/{STRIMZI_VERSION}",
+            kind=bad.kind,
+            namespace=bad.namespace,
+            name=bad.name,
+            uid=bad.uid,
+        )
+        for bad in result.unreadable
+        if bad.kind == KafkaNodePool.get_kind_name()
+    ]
 
 
 def build_sentence(result: ClusterResult) -> str:
@@ -162,11 +182,12 @@ def build_journal_plan(result: ClusterResult, *, number: int) -> tuple[Plan, tup
 
 
 def _list_concerned(result: ClusterResult, reason: Reason) -> tuple[Ref, ...] | UnsetType:
-    """The node pool that a reason is about."""
+    """The node pools that a reason is about."""
     pool = reason.facts.get("pool")
-    if not isinstance(pool, str):
-        return UNSET
-    return (Ref(kind="kafkanodepool", namespace=result.kafka.metadata.namespace, name=pool),)
+    pools = [about.name for about in _list_unreadable_pools(result)] if reason is result.problem else []
+    names = [pool] if isinstance(pool, str) else pools
+    refs = tuple(Ref(kind="kafkanodepool", namespace=result.kafka.metadata.namespace, name=name) for name in names)
+    return refs or UNSET
 
 
 def _list_planned(result: ClusterResult) -> Iterator[Action]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from plimsoll.core.plans import Reason
 from plimsoll.kube.conditions import find_unchanged, list_conditions, set_transition_time, to_json
 from plimsoll.objects.api.meta import Condition
@@ -15,6 +17,8 @@ from plimsoll.objects.api.meta import Condition
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from datetime import datetime
+
+    from plimsoll.objects.api.kafka import KafkaStatus
 
 READY: Final = "Ready"
 NOT_READY: Final = "NotReady"
@@ -75,6 +79,41 @@ def read_warnings(conditions: Any) -> tuple[Reason, ...]:
         for condition in list_conditions(conditions)
         if condition.get("type") == WARNING
     )
+
+
+def keep_warnings(conditions: Any, of_objects: tuple[Reason, ...] | None) -> tuple[Reason, ...]:
+    """The warnings of a reconcile that failed: those of the last one, except that objects may have been mended since.
+
+    `of_objects`: what is wrong in the objects now; None: it is not known, and nothing is left out.
+    """
+    before = read_warnings(conditions)
+    if of_objects is None:
+        return before
+    return (*of_objects, *(warning for warning in before if warning.code not in _OF_OBJECTS))
+
+
+_OF_OBJECTS: Final = frozenset(
+    {
+        "AutoRebalanceConfigAmbiguous",
+        "AutoRebalanceConfigInvalid",
+        "KafkaNodePoolMissing",
+        "NodeIdRangesInvalid",
+        "NodeIdRangesUnusual",
+    }
+)
+"""Warnings that follow from a Kafka and its node pools alone, whatever its brokers answer."""
+
+
+def find_pruned(patch: Mapping[str, Any], written: KafkaStatus) -> frozenset[str]:
+    """The fields of a patch that the server did not keep. Fields that the struct does not declare are not looked at."""
+    kept = msgspec.to_builtins(written)
+    declared = {field.encode_name for field in msgspec.structs.fields(written)}
+    return frozenset(field for field in declared.intersection(patch) if _has_value(patch[field]) and field not in kept)
+
+
+def _has_value(value: Any) -> bool:
+    """Whether a merge patch sets something, not only removes."""
+    return any(_has_value(inner) for inner in value.values()) if isinstance(value, dict) else value is not None
 
 
 def reduce_patch(status: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

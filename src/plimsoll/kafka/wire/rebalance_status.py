@@ -55,6 +55,22 @@ def read_state(conditions: Sequence[Condition]) -> StateReading:
     return StateReading(RebalanceState(found[0].type), found[0])
 
 
+def read_undecoded_state(conditions: Any) -> StateReading:
+    """The state of a status that cannot be decoded, as far as its conditions can be read."""
+    fields = ("type", "status", "reason", "message")
+    read = [
+        {field: condition[field] for field in fields if isinstance(condition.get(field), str)}
+        for condition in list_conditions(conditions)
+    ]
+    return read_state([Condition(**found) for found in read])
+
+
+def build_conditions_patch(before: Mapping[str, Any], outcome: RebalanceOutcome, *, now: datetime) -> Json:
+    """The part of the status that is written of an object that cannot be decoded; empty: nothing changes."""
+    conditions = _build_conditions(before.get("conditions"), outcome, now)
+    return {} if conditions == before.get("conditions") else {"conditions": conditions}
+
+
 def build_status_patch(
     before: Mapping[str, Any], outcome: RebalanceOutcome, *, name: str, generation: int, now: datetime
 ) -> Json:

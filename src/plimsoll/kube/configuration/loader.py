@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
+class NoClusterConfigured(InvalidInput):
+    """The user chose no cluster, and nothing on the machine names one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessOptions:
     """The choices of the user; empty: whatever is configured."""
@@ -180,7 +184,7 @@ def _build_nothing_chosen_error(
     source = "KUBECONFIG" if is_set else "KUBECONFIG is not set; the default file"
     looked = f"{source}: {', '.join(found)}" if found else "neither KUBECONFIG nor HOME is set"
     no_pod = Pod.explain_missing(loader_context.environment, folder=loader_context.service_account)
-    return InvalidInput(
+    return NoClusterConfigured(
         f"no cluster is configured ({looked}; and {no_pod}); "
         "give --kubeconfig FILE, set KUBECONFIG, or give --server URL"
     )

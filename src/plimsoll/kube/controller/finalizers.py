@@ -11,13 +11,15 @@ retries what the server cannot do now.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.names import find_qualified_name_problems
-from plimsoll.kube.errors import NotFound
+from plimsoll.kube.errors import NotFound, UnreadableAnswer
 from plimsoll.kube.requests.retry import retry_on_conflict
+from plimsoll.kube.undecoded_objects import read_undecoded
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
@@ -92,11 +94,9 @@ class Finalizer:
         others = [finalizer for finalizer in current.finalizers if finalizer != self.name]
         finalizers = [*others, self.name] if is_wanted else others
         patch = {"metadata": {"resourceVersion": current.resource_version, "finalizers": finalizers}}
-        await self._client.merge_patch(of, current.name, patch, namespace=current.namespace)
+        with suppress(UnreadableAnswer):  # accepted, of an object that cannot be decoded
+            await self._client.merge_patch(of, current.name, patch, namespace=current.namespace)
 
     async def _read(self, of: type[WireObject] | Resource, known: ObjectMeta) -> ObjectMeta | None:
-        try:
-            found: WireObject = await self._client.get(of, known.name, namespace=known.namespace)
-        except NotFound:
-            return None
-        return found.metadata
+        found = await read_undecoded(self._client, of, known.name, namespace=known.namespace)
+        return None if found is None else found.metadata

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
 from contextlib import contextmanager
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kafka.brokers.ports import ConfigOperation
@@ -15,7 +17,8 @@ from tests.e2e.up.up_processes import REPOSITORY
 from tests.kafka.controllers.played_strimzi import PlayedStrimzi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.e2e.kafka.scaling.kafka_chain import KafkaChain
     from tests.e2e.up.up_processes import UpProcess
@@ -104,37 +107,65 @@ def uncordon(chain: KafkaChain) -> None:
 def read_view(chain: KafkaChain) -> tuple[str, list[dict[str, Any]]]:
     """State and modes of Strimzi's view, from the companion's ConfigMap; empty while there is none."""
     found = chain.up.stated("get", "configmap", f"{CLUSTER}-auto-rebalancing", "-n", "kafka", "-o", "json")
-    view = json.loads(json.loads(found.out)["data"]["strimziAutoRebalance.json"]) if found.code == 0 else {}
+    return parse_view(json.loads(found.out)) if found.code == 0 else ("", [])
+
+
+def parse_view(config_map: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    view = json.loads(config_map.get("data", {}).get("strimziAutoRebalance.json", "{}"))
     return view.get("state", ""), view.get("modes") or []
 
 
-def test_k39_k01_to_k06_beside_strimzi(chain: KafkaChain):
+@contextmanager
+def watching_views(chain: KafkaChain, file: Path) -> Iterator[Callable[[], list[tuple[str, list[dict[str, Any]]]]]]:
+    """All views since the beginning of the block, by a watch: a rebalance may be over between two reads."""
+    words = ("get", "configmap", f"{CLUSTER}-auto-rebalancing", "-n", "kafka", "--watch", "-o", "json")
+    command = ["kubectl", f"--kubeconfig={chain.kubeconfig}", *words]
+    with file.open("w") as out, subprocess.Popen(command, stdout=out) as watch:
+        try:
+            yield lambda: [parse_view(config_map) for config_map in read_documents(file)]
+        finally:
+            watch.kill()
+
+
+def read_documents(file: Path) -> Iterator[dict[str, Any]]:
+    """The JSON documents that stand one after the other in a file; the last may be incomplete."""
+    text, decoder = file.read_text().lstrip(), json.JSONDecoder()
+    while text:
+        try:
+            document, end = decoder.raw_decode(text)
+        except json.JSONDecodeError:
+            return
+        yield document
+        text = text[end:].lstrip()
+
+
+def test_k39_k01_to_k06_beside_strimzi(chain: KafkaChain, tmp_path: Path):
     address = f"127.0.0.1:{lasting_port()}"
     with chain.without_operator(), strimzi_installed(chain) as strimzi, chain.running_strimzi(address):
         before = list_our_writes(chain)
         chain.start_companion(address)
         chain.up.until(lambda: chain.has_config_map(f"{CLUSTER}-auto-rebalancing"), "the companion knows the brokers")
-        seen: list[tuple[str, list[dict[str, Any]]]] = []
 
         def is_over(*, replicas: int) -> bool:
             strimzi.reconcile()
             if replicas > NEW and chain.count_ready() == replicas:
                 uncordon(chain)
-            if (view := read_view(chain)) not in seen[-1:]:
-                seen.append(view)
-            is_idle = view == ("Idle", []) and not chain.up.objects("kafkarebalances", "-n", "kafka")
+            is_idle = read_view(chain) == ("Idle", []) and not chain.up.objects("kafkarebalances", "-n", "kafka")
             return is_idle and chain.count_ready() == replicas
 
-        chain.scale(4)
-        chain.up.until(lambda: is_over(replicas=4) and NEW in chain.count_replicas(), "K01 to K05")
-        assert [view for view in seen if view[1]] == [("Idle", QUEUED), ("RebalanceOnScaleUp", QUEUED)]
-        seen.clear()
-        chain.scale(3)
-        strimzi.reconcile()
-        assert "Warning ScaleDownPreventionCheck" in chain.list_conditions("kafkas", CLUSTER)
-        assert chain.find_pod(NEW) is not None
-        chain.up.until(lambda: is_over(replicas=3) and chain.find_pod(NEW) is None, "K06")
-        assert ("RebalanceOnScaleDown", LEAVING) in seen
+        with watching_views(chain, tmp_path / "views") as list_views:
+            chain.up.until(list_views, "the watch has begun")
+            chain.scale(4)
+            chain.up.until(lambda: is_over(replicas=4) and NEW in chain.count_replicas(), "K01 to K05")
+            chain.up.until(lambda: list_views()[-1] == ("Idle", []), "the watch has shown the end")
+            views = [view for view, _ in groupby(list_views()) if view[1]]
+            assert views == [("Idle", QUEUED), ("RebalanceOnScaleUp", QUEUED)]
+            chain.scale(3)
+            strimzi.reconcile()
+            assert "Warning ScaleDownPreventionCheck" in chain.list_conditions("kafkas", CLUSTER)
+            assert chain.find_pod(NEW) is not None
+            chain.up.until(lambda: is_over(replicas=3) and chain.find_pod(NEW) is None, "K06")
+            chain.up.until(lambda: ("RebalanceOnScaleDown", LEAVING) in list_views(), "the view of the removal")
         assert chain.ask(lambda admin: admin.unregister_broker(NEW)) is None, "as Strimzi does"
         assert set(chain.count_replicas()) == {0, 1, 2}
         assert list_our_writes(chain) == before, "the companion never writes a Kafka or a pool"

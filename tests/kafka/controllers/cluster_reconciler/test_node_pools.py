@@ -236,6 +236,24 @@ def test_a_failed_reconcile_keeps_the_warnings_of_the_last_good_one():
         assert bench.status_of_kafka["conditions"][1] == before[1], "with its time"
 
 
+def test_a_failed_reconcile_keeps_no_warning_of_an_object_that_was_mended():
+    with OperatorBench() as bench:
+        bench.make_cluster(modes=None)
+        bench.scale(2, next_node_ids="[x]")
+        bench.step()
+        assert sorted(bench.conditions["Warning"]) == ["NodeIdRangesInvalid", "ScaleDownPreventionCheck"]
+        for broker in range(3):
+            bench.brokers.kill_broker(broker)
+        bench.scale(2, next_node_ids="[5]")
+        bench.step()
+        assert bench.conditions == {"NotReady": ["KafkaUnavailable"], "Warning": ["ScaleDownPreventionCheck"]}
+        bench.scale(2, next_node_ids="[y]")
+        bench.step()
+        assert sorted(bench.conditions["Warning"]) == ["NodeIdRangesInvalid", "ScaleDownPreventionCheck"]
+        assert "'y'" in list_messages(bench)
+        assert "'x'" not in list_messages(bench)
+
+
 # ---- nodes that a status does not name
 
 

@@ -11,7 +11,6 @@ from plimsoll.core.selectors import LabelSelector
 from plimsoll.kafka.model.rebalances import NotEnoughWindows, RebalanceRefused, TransientReason
 from plimsoll.kafka.reporting.rebalance_reporter import build_sentence
 from plimsoll.operator.pause import ActionGuard
-from plimsoll.operator.reconcile_all import FailedReconcile
 from tests.kafka.controllers.rebalance_reconciler.rebalance_cluster import CONFIG_MAPS, KAFKA, RebalanceCluster
 from tests.kafka.controllers.rebalance_reconciler.test_rebalance_crashes import OPEN_DEFINITIONS
 
@@ -173,14 +172,38 @@ def test_two_states_are_an_error_that_a_refresh_mends(world: RebalanceCluster):
     assert world.state() == "ProposalReady"
 
 
-def test_an_object_that_cannot_be_decoded_fails_alone(world: RebalanceCluster):
+@pytest.mark.parametrize("status", [{"sessionId": 7}, {"progress": []}, {"observedGeneration": "x"}])
+def test_an_object_that_cannot_be_decoded_says_why_and_is_requested_when_it_is_mended(
+    world: RebalanceCluster, status: dict[str, Any]
+):
     world.create("bad")
-    world.edit({"status": {"sessionId": 7}}, "bad", part="status")
+    world.edit({"status": status}, "bad", part="status")
     world.create("good")
     world.reconcile()
-    failed = [result for result in world.results if isinstance(result, FailedReconcile)]
-    assert [result.name for result in failed] == ["bad"]
     assert world.state("good") == "ProposalReady"
+    (field,) = status
+    assert world.state("bad") == "NotReady"
+    assert world.message("bad").startswith(f"kafkarebalance/kafka/bad cannot be decoded: status.{field}: ")
+    assert world.events().count("UnreadableObject") == 1
+    named = [not_done.reason.code for entry in world.entries() for not_done in entry.plan.not_done]
+    assert named.count("UnreadableObject") == 1
+    before = world.get("bad")
+    world.reconcile()
+    assert world.get("bad") == before, "it is written once"
+    world.edit({"status": {field: None}}, "bad", part="status")
+    world.reconcile()
+    assert world.state("bad") == "ProposalReady"
+
+
+@pytest.mark.parametrize("state", ["Rebalancing", "Ready", "Stopped"])
+def test_an_object_that_cannot_be_decoded_does_not_start_again_by_itself(world: RebalanceCluster, state: str):
+    world.create()
+    world.edit({"status": {"conditions": [{"type": state, "status": "True"}]}}, part="status")
+    world.edit({"status": {"progress": "x"}}, part="status")
+    world.reconcile(2)
+    assert world.state() == state
+    assert world.warnings() == ["UnreadableObject"]
+    assert world.cruise_control.calls == []
 
 
 # ---- computations

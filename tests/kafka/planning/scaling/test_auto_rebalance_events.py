@@ -8,6 +8,7 @@ import pytest
 
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.auto_rebalance import (
+    ActionKind,
     AutoRebalance,
     ModeConfiguration,
     SettingsKind,
@@ -721,3 +722,13 @@ def test_a_removal_says_whether_anything_moved(moved: int, remaining: int | None
     before = running(REMOVE, REBALANCING, (12,), remaining_replicas=remaining)
     step = decide_step(see_down(READY, before=before, blocked=(), rebalance={"replica_movements": moved}))
     assert [action.reason.message for action in step.actions] == [says]
+
+
+@pytest.mark.parametrize("rebalance_state", [REBALANCING, FAILED, READY])
+def test_the_end_of_a_deleted_addition_is_stored_before_its_object_goes(rebalance_state: RebalanceState):
+    """Strimzi's definitions prune the uid: what is gone would look like what was never created, and run again."""
+    step = decide_step(see_up(rebalance_state, rebalance=DELETING, is_executing=False))
+    assert [action.kind for action in step.actions] == [ActionKind.DELETE]
+    assert step.write_ahead is not None
+    assert step.write_ahead.running is None
+    assert step.write_ahead.add_brokers == ()

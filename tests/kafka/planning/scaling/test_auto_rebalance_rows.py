@@ -647,6 +647,24 @@ def test_waits_between_attempts_grow_from_half_a_minute_to_a_quarter_of_an_hour(
     assert waits == [30, 60, 120, 240, 480, 900, 900, 900]
 
 
+def test_waits_of_a_removal_begin_again_when_fewer_replicas_remain():
+    waits: list[float] = []
+    before = running(REMOVE, RebalanceState.NOT_READY, (12,))
+    for remaining in (9, 9, 4, 4, 6, 5):
+        step = decide_step(see_down(RebalanceState.NOT_READY, before=before, blocked_replicas=remaining))
+        assert step.retry_after_s is not None
+        waits.append(step.retry_after_s)
+        stored = step.stored
+        before = running(
+            REMOVE,
+            RebalanceState.NOT_READY,
+            (12,),
+            attempts=stored.attempts,
+            remaining_replicas=stored.remaining_replicas,
+        )
+    assert waits == [30, 60, 30, 60, 120, 30]
+
+
 def test_stops_and_deletions_are_stored_first():
     """A crash behind the action finds that it was the operator's."""
     stop = decide_step(see_up(RebalanceState.REBALANCING, blocked=(12,)))

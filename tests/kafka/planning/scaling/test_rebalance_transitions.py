@@ -42,6 +42,7 @@ from plimsoll.kafka.planning.scaling.rebalance_transitions import (
     POLL_S,
     RENEW_S,
     Row,
+    block_unreadable,
     decide_call,
     is_renewing,
 )
@@ -139,6 +140,37 @@ def test_guard(row: Row):
         return
     assert isinstance(step, RebalanceOutcome)
     assert (step.state, step.reason, step.message) == expected
+
+
+UNREADABLE_KAFKA = Reason(code="UnreadableObject", message="kafka/ns/c cannot be decoded: spec: no object")
+MUST_NOT_START = [
+    (State.REBALANCING, ("", "")),
+    (State.STOPPED, ("", "")),
+    (State.READY, ("", "")),
+    (State.RECONCILIATION_PAUSED, ("", "")),
+    (State.NOT_READY, (REFUSED.reason, REFUSED.message)),
+]
+MAY_START = [
+    (State.NEW, ("", "")),
+    (State.PENDING_PROPOSAL, ("", "")),
+    (State.PROPOSAL_READY, ("", "")),
+    (State.NOT_READY, (TIMED_OUT.reason, TIMED_OUT.message)),
+]
+
+
+@pytest.mark.parametrize("problem", [pytest.param(UNREADABLE_KAFKA, id="6.2-unreadable")])
+def test_what_cannot_be_decoded_is_named_and_starts_nothing(problem: Reason):
+    outdated, other = Reason(code="UnreadableObject", message="before"), Reason(code="IgnoredField", message="x")
+    for state, condition in MUST_NOT_START:
+        kept = block_unreadable(state, condition, problem, (outdated, other))
+        assert (kept.state, kept.reason, kept.message) == (state, *condition)
+        assert kept.warnings == (problem, other)
+    for state, condition in MAY_START:
+        blocked = block_unreadable(state, condition, problem, (outdated, other))
+        assert (blocked.state, blocked.reason) == (State.NOT_READY, problem.code)
+        assert blocked.message == str(problem)
+        assert blocked.warnings == (other,)
+        assert is_renewing(blocked.reason, blocked.message), "it is requested when the object is mended"
 
 
 MISSING_SECRETS = [
@@ -284,7 +316,7 @@ def test_transition(row: Row):
 
 
 def test_every_row_has_a_test():
-    assert {*GUARDS, *TRANSITIONS, Row.DELETED} == set(Row)
+    assert {*GUARDS, *TRANSITIONS, Row.UNREADABLE, Row.DELETED} == set(Row)
 
 
 @pytest.mark.parametrize(

@@ -37,12 +37,15 @@ time.sleep(60)
 
 @pytest.fixture(autouse=True)
 def _fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A `java` that sleeps; started with `ignore` in its directory it does not end when asked to."""
+    """A `java` that sleeps; started with `ignore` in its directory it does not end when asked to.
+
+    It is one process: a child would hold the inherited lock for a moment longer.
+    """
     binary = tmp_path / "bin" / "java"
     binary.parent.mkdir()
     binary.write_text(
         "#!/bin/sh\nfor word; do last=$word; done\n"
-        '[ -e "$(dirname "$last")/ignore" ] && trap "" TERM\necho started\nwhile :; do sleep 0.05; done\n'
+        '[ -e "$(dirname "$last")/ignore" ] && trap "" TERM\necho started\nexec sleep 60\n'
     )
     binary.chmod(0o755)
     monkeypatch.setenv("PATH", f"{binary.parent}:{os.environ['PATH']}")

@@ -136,20 +136,26 @@ def _handle_deletion(builder: StepBuilder, mode: Mode, rebalance: AutoRebalanceO
 
 
 def _release_addition(builder: StepBuilder, rebalance: AutoRebalanceObject, *, is_leftover: bool) -> None:
-    """A deleted add-brokers rebalance: finished, put back by the operator itself, or not wanted by the user."""
+    """A deleted add-brokers rebalance: finished, put back by the operator itself, or not wanted by the user.
+
+    The end is stored first. Where Strimzi's definitions prune the uid, an object that is gone looks like one that was
+    never created, and another execution would follow.
+    """
     before, mode = builder.before, Mode.ADD_BROKERS
     is_finished = rebalance.state is RebalanceState.READY or before.state is AutoRebalanceState.READY
     if is_finished:
         builder.dequeue(rebalance.brokers)
-        builder.delete(mode, reasons.build_finished(mode, rebalance.brokers, rebalance))
+        reason = reasons.build_finished(mode, rebalance.brokers, rebalance)
     elif before.running is mode or rebalance.state.is_live:
-        builder.delete(mode, reasons.build_cancelled(rebalance.brokers))
+        reason = reasons.build_cancelled(rebalance.brokers)
         cancel_addition(builder)
     else:
-        builder.delete(mode, reasons.build_queued(builder.queue or rebalance.brokers))
+        reason = reasons.build_queued(builder.queue or rebalance.brokers)
     if not is_leftover:
         waiting = AutoRebalanceState.SCALING_UP if builder.queue else AutoRebalanceState.NONE
         builder.end_operation(AutoRebalanceState.READY if is_finished and not builder.queue else waiting)
+    builder.save_first()
+    builder.delete(mode, reason)
 
 
 def cancel_addition(builder: StepBuilder) -> None:

@@ -23,7 +23,7 @@ from plimsoll.kafka.model.rebalance_steps import (
     RebalanceCall,
     RebalanceOutcome,
 )
-from plimsoll.kafka.model.rebalances import RebalanceAnnotation, RebalanceState, TransientReason
+from plimsoll.kafka.model.rebalances import UNREADABLE, RebalanceAnnotation, RebalanceState, TransientReason
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.rebalance_steps import KafkaSummary, ObservedRebalance, RebalanceStep
@@ -50,6 +50,7 @@ class Row(StrEnum):
     NO_CLUSTER_LABEL = "6.2-no-cluster-label"
     KAFKA_MISSING = "6.2-kafka-missing"
     KAFKA_NOT_SELECTED = "6.2-kafka-not-selected"
+    UNREADABLE = "6.2-unreadable"
     TWO_STATES = "6.2-two-states"
     KAFKA_NOT_READY = "6.2-kafka-not-ready"
     NO_CRUISE_CONTROL = "6.2-no-cruise-control"
@@ -136,7 +137,7 @@ def is_renewing(reason: str, message: str) -> bool:
     """Whether a rebalance that is NotReady for this reason is requested again without a user."""
     if reason in {transient.value for transient in TransientReason}:
         return True
-    if reason in {KAFKA_NOT_READY, NO_SUCH_RESOURCE}:
+    if reason in {KAFKA_NOT_READY, NO_SUCH_RESOURCE, UNREADABLE}:
         return True
     return reason == INVALID_RESOURCE and message in {LABEL_MISSING, NO_CRUISE_CONTROL}
 
@@ -220,6 +221,37 @@ def decide_call(observed: ObservedRebalance, kafka: KafkaSummary | None) -> Reba
         return blocked
     assert kafka is not None, "a missing Kafka is a guard"
     return _decide_by_state(observed, kafka)
+
+
+def block_unreadable(
+    state: RebalanceState, condition: tuple[str, str], problem: Reason, warnings: tuple[Reason, ...]
+) -> RebalanceOutcome:
+    """The rebalance or its Kafka cannot be decoded. What must not start by itself keeps its state, with a Warning.
+
+    `condition`: reason and message of the state, as far as they can be read. `warnings`: those that it has.
+    """
+    kept = (problem, *(warning for warning in warnings if warning.code != UNREADABLE))
+    is_waiting = state is RebalanceState.NOT_READY and not is_renewing(*condition)
+    if state in _KEPT_IF_UNREADABLE or is_waiting:
+        reason, message = condition
+        return RebalanceOutcome(row=Row.UNREADABLE, state=state, reason=reason, message=message, warnings=kept)
+    return RebalanceOutcome(
+        row=Row.UNREADABLE,
+        state=RebalanceState.NOT_READY,
+        reason=problem.code,
+        message=str(problem),
+        warnings=kept[1:],
+    )
+
+
+_KEPT_IF_UNREADABLE: Final = frozenset(
+    {
+        RebalanceState.REBALANCING,
+        RebalanceState.STOPPED,
+        RebalanceState.READY,
+        RebalanceState.RECONCILIATION_PAUSED,
+    }
+)
 
 
 def _check_guards(observed: ObservedRebalance, kafka: KafkaSummary | None) -> RebalanceOutcome | None:

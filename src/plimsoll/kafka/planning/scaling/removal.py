@@ -44,7 +44,7 @@ def _end(builder: StepBuilder, rebalance: AutoRebalanceObject) -> None:
     """No broker has to be emptied any more: all are empty, or their removal was withdrawn (D12)."""
     requested = builder.stored.requested
     withdrawn = tuple(broker for broker in requested if broker in builder.wanted)
-    has_earlier_round = builder.stored.remaining_replicas is not None
+    has_earlier_round = builder.stored.has_moved and builder.stored.remaining_replicas is not None
     reason = reasons.build_finished(_MODE, requested, rebalance, has_earlier_round=has_earlier_round)
     if withdrawn:
         is_queued = bool(frozenset(withdrawn) & frozenset(builder.queue))
@@ -100,7 +100,17 @@ def _mirror(builder: StepBuilder, rebalance: AutoRebalanceObject) -> None:
     elif rebalance.is_transient:
         builder.explain(reasons.build_renewing(_MODE, rebalance))
     else:
-        retry_failed(builder, _MODE, rebalance, builder.blocked)
+        _retry(builder, rebalance)
+
+
+def _retry(builder: StepBuilder, rebalance: AutoRebalanceObject) -> None:
+    """It failed. If fewer replicas remain than when it last ended, the waits begin again with the shortest."""
+    if builder.stored.next_retry_time is None:
+        has_earlier_end = builder.stored.remaining_replicas is not None
+        if has_earlier_end and _has_progressed(builder):
+            builder.update(attempts=0)
+        builder.update(remaining_replicas=builder.seen.blocked_replicas)
+    retry_failed(builder, _MODE, rebalance, builder.blocked)
 
 
 def _start_next_round(builder: StepBuilder) -> None:

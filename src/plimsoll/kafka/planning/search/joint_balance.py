@@ -11,7 +11,7 @@ from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.loads import Metric
 from plimsoll.kafka.planning.scope import BrokerRole
 from plimsoll.solver.replicas.balance import balance
-from plimsoll.solver.replicas.problem import UNLIMITED, ReplicaProblem
+from plimsoll.solver.replicas.problem import UNLIMITED, BrokerRange, ReplicaProblem
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.cluster import Flags, Floats, Ints
@@ -104,8 +104,8 @@ def _is_equal(capacity: Floats, among: Flags) -> bool:
     return not len(known) or float(known.max()) <= float(known.min()) * (1 + _EQUAL)
 
 
-def _get_range(limits: Limits | None) -> tuple[Floats, Floats] | None:
-    return None if limits is None else (limits.low, limits.high)
+def _get_range(limits: Limits | None) -> BrokerRange | None:
+    return None if limits is None else BrokerRange(limits.low, limits.high)
 
 
 def _get_high(limits: Limits | None, brokers: int) -> Floats:
