@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.kube.diagnosis.permissions import Permission
+    from tests.local.apiserver.builders import ApiServerHarness
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -27,6 +28,17 @@ def container(subsystem: str) -> dict[str, Any]:
     (found,) = deployment["spec"]["template"]["spec"]["containers"]
     assert isinstance(found, dict)
     return found
+
+
+def install_account(server: ApiServerHarness, subsystem: str) -> str:
+    """Apply the service account of a subsystem with its rights; gives a token of it."""
+    for document in [*documents(f"{subsystem}/service-account.yaml"), *documents(f"{subsystem}/permissions.yaml")]:
+        place = "" if document["kind"].startswith("Cluster") else "/namespaces/kube-system"
+        api = "/api/v1" if document["kind"] == "ServiceAccount" else "/apis/rbac.authorization.k8s.io/v1"
+        server.made(f"{api}{place}/{document['kind'].lower()}s", document)
+    path = f"/api/v1/namespaces/kube-system/serviceaccounts/plimsoll-{subsystem}/token"
+    token: str = server.made(path, {"spec": {"expirationSeconds": 36_000}})["status"]["token"]
+    return token
 
 
 def rights(subsystem: str, kind: str) -> set[str]:

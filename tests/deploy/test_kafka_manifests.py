@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from plimsoll.kafka.rivals import refuse_rivals
 from tests.app.kafka.kafka_world import KafkaWorld
-from tests.deploy.manifests import documents
+from tests.deploy.manifests import install_account
 from tests.kafka.controllers.operator_bench import MB
 
 
 def test_the_rights_are_enough_for_a_broker_that_comes_and_goes():
     with KafkaWorld() as world:
-        for document in [*documents("kafka/service-account.yaml"), *documents("kafka/permissions.yaml")]:
-            place = "" if document["kind"].startswith("Cluster") else "/namespaces/kube-system"
-            api = "/api/v1" if document["kind"] == "ServiceAccount" else "/apis/rbac.authorization.k8s.io/v1"
-            world.made(f"{api}{place}/{document['kind'].lower()}s", document)
-        path = "/api/v1/namespaces/kube-system/serviceaccounts/plimsoll-kafka/token"
-        token = world.made(path, {"spec": {"expirationSeconds": 36_000}})["status"]["token"]
-        operator = world.start_process("operator", token=token)
+        operator = world.start_process("operator", token=install_account(world, "kafka"))
         world.make_kafka()
         world.make_pool()
         world.advance_until(lambda: "clusterId" in world.status_of_kafka, within_s=120)

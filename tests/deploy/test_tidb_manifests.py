@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from tests.deploy.manifests import documents
+from tests.deploy.manifests import install_account
 from tests.tidb.autoscaled_clusters import AUTO, AutoscaledCluster, EmbeddedServer, group
 
 
@@ -11,12 +11,7 @@ def test_the_rights_are_enough_for_a_group_that_comes_and_goes():
     with AutoscaledCluster(EmbeddedServer, drains_actively=True) as world:
         assert isinstance(world.server, EmbeddedServer)
         server = world.server.world
-        for document in [*documents("tidb/service-account.yaml"), *documents("tidb/permissions.yaml")]:
-            place = "" if document["kind"].startswith("Cluster") else "/namespaces/kube-system"
-            api = "/api/v1" if document["kind"] == "ServiceAccount" else "/apis/rbac.authorization.k8s.io/v1"
-            server.made(f"{api}{place}/{document['kind'].lower()}s", document)
-        path = "/api/v1/namespaces/kube-system/serviceaccounts/plimsoll-tidb/token"
-        token = server.made(path, {"spec": {"expirationSeconds": 36_000}})["status"]["token"]
+        token = install_account(server, "tidb")
         world.autoscaler().cluster()
 
         def once(at_s: float) -> None:

@@ -1,7 +1,7 @@
-"""What holds for a journal whatever keeps it: a SQLite file or memory."""
+"""What holds for a journal whatever keeps it: a SQLite file, memory, or the database of a fleet."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.fleet.store.database import open_database
+from plimsoll.fleet.store.journal import DatabaseJournal
 from plimsoll.journal.entries import Entry, Query, Retention
 from plimsoll.journal.errors import JournalClosed
 from plimsoll.journal.journal_file import JournalFile
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.journal.ports import Journal
+from plimsoll.runtime.clocks import RealClock
 from plimsoll.testing import run_virtual
 from tests.journal.builders import GROUP, at, done, failed, left, plan, pod
 
@@ -34,14 +37,20 @@ class InlineFile:
         return call
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Opening:
+@pytest.fixture(params=["memory", "sqlite", "database"])
+def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opening]:
+    database = open_database("sqlite://", clock=RealClock()) if request.param == "database" else None
+
     def opened(retention: Retention | None = None) -> Any:
         if request.param == "memory":
             return MemoryJournal(retention)
+        if database is not None:
+            return DatabaseJournal(database.transactions, retention)
         return InlineFile(JournalFile(tmp_path / "journal.sqlite3", retention))
 
-    return opened
+    yield opened
+    if database is not None:
+        database.close()
 
 
 def numbers(entries: tuple[Entry, ...]) -> list[int]:
@@ -183,17 +192,23 @@ steps = st.lists(st.tuples(st.integers(0, 400_000), st.integers(0, 3)), max_size
 
 @settings(max_examples=25, deadline=None)
 @given(steps=steps, kept=st.integers(1, 12))
-def test_both_drivers_keep_the_same(steps: list[tuple[int, int]], kept: int, tmp_path_factory: pytest.TempPathFactory):
+def test_all_drivers_keep_the_same(steps: list[tuple[int, int]], kept: int, tmp_path_factory: pytest.TempPathFactory):
     retention = Retention(entries=kept, days=2)
     file = JournalFile(tmp_path_factory.mktemp("journal") / "j.sqlite3", retention)
 
+    database = open_database("sqlite://", clock=RealClock())
+
     async def story() -> None:
         memory = MemoryJournal(retention)
+        stored = DatabaseJournal(database.transactions, retention)
         for number, (seconds, about) in enumerate(steps):
             stated = plan(number, seconds=seconds, not_done=(left(f"p{about}"),))
-            assert file.append(stated) == await memory.append(stated)
+            assert file.append(stated) == await memory.append(stated) == await stored.append(stated)
         for query in (Query(), Query(ref=pod("p1")), Query(since=at(100_000), limit=3)):
-            assert file.list_entries(query) == await memory.list_entries(query)
+            expected = await memory.list_entries(query)
+            assert file.list_entries(query) == expected
+            assert await stored.list_entries(query) == expected
 
     run(story())
     file.close()
+    database.close()

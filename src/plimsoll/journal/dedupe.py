@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, structs
 
-from plimsoll.core.plans import Result
+from plimsoll.core.plans import Result, encode
 from plimsoll.journal.workloads import find_workload_pods
 
 if TYPE_CHECKING:
@@ -36,9 +36,10 @@ Content = tuple[object, ...]
 
 
 class PlanDeduplicator:
-    """State between the plans of one controller."""
+    """State between the plans of one controller. `compares_facts`: reasons with other facts are other reasons."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, compares_facts: bool = False) -> None:
+        self._compares_facts = compares_facts
         self._reported: dict[Ref, list[Content]] = {}
         self._whole_at: datetime | None = None
 
@@ -50,7 +51,7 @@ class PlanDeduplicator:
         `settled` returns what became of pods that are no longer named. The others count as unchanged.
         """
         results = {id(outcome.action): outcome.result for outcome in outcomes}
-        current = _collect_contents(plan, results)
+        current = _collect_contents(plan, results, compares_facts=self._compares_facts)
         before = self._reported
         unnamed = [ref for ref in before if ref.kind == "pod" and ref not in current]
         ended = settled(unnamed)
@@ -84,12 +85,14 @@ def _filter_fresh(not_done: NotDone, fresh: set[Ref]) -> NotDone | None:
     return structs.replace(not_done, about=about, unnamed=not_done.count - len(about), concerns=concerns)
 
 
-def _collect_contents(plan: Plan, results: dict[int, Result]) -> dict[Ref, list[Content]]:
+def _collect_contents(plan: Plan, results: dict[int, Result], *, compares_facts: bool) -> dict[Ref, list[Content]]:
     found: dict[Ref, list[Content]] = {}
     for action in plan.actions:
         found.setdefault(_get_subject(action), []).append(_build_action_content(action, results.get(id(action))))
     for not_done in plan.not_done:
-        content = (not_done.what, *_build_reason_content(not_done.reason))
+        content: Content = (not_done.what, *_build_reason_content(not_done.reason))
+        if compares_facts:
+            content = (not_done.what, encode(not_done.reason))
         for ref in not_done.about:
             found.setdefault(ref, []).append(content)
     return found

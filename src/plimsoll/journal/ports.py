@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Journal(Protocol):
-    """The journal. Its two drivers, a SQLite file and memory, apply the same `Retention` and give the same answers."""
+    """The journal. All drivers (a SQLite file, memory, the database of a fleet) apply the same `Retention`."""
 
     async def append(self, plan: Plan, outcomes: tuple[Outcome, ...] = ()) -> Entry:
         """Store a plan. After the return, the entry outlives the process."""

@@ -7,7 +7,7 @@ solved by an integer program. All effort is counted, so the same problem gets th
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -41,6 +41,17 @@ CHEAPER: Final = 1e-9
 """The relative difference below which costs are equal."""
 
 
+@dataclass(frozen=True, slots=True)
+class _BoundedPacking:
+    """A packing, and the bound for the items that it places."""
+
+    packing: Packing
+    bound: Bound
+
+    def is_within(self, gap: float) -> bool:
+        return self.packing.cost <= self.bound.cost * (1 + gap)
+
+
 def pack(problem: PackingProblem, effort: Effort) -> Solution:
     """A cheap packing of all items that fit. The bound is for the placed items and never above the cost."""
     classes = int(np.count_nonzero(problem.counts))
@@ -48,12 +59,15 @@ def pack(problem: PackingProblem, effort: Effort) -> Solution:
     bound = _compute_bound(problem, packed, effort)
     if classes * len(problem.price) <= SINGLE_PAIRS and packed.cost > bound.cost * (1 + CHEAPER):
         packed = _try_one_type(problem, packed)
+    best = _BoundedPacking(packed, bound)
     if effort.rounds and classes <= COLUMN_CLASSES:
         few = problem.counts.sum() <= FEW_ITEMS
-        for tried in (_try_cells, _try_columns, _try_exact) if few else (_try_columns, _try_cells):
-            if packed.cost > bound.cost * (1 + effort.gap):
-                packed, bound = tried(problem, packed, bound, effort)
-    return Solution(packing=packed, bound=min(bound.cost, packed.cost), item_values=bound.item_values)
+        for improve_by in (_try_cells, _try_columns, _try_exact) if few else (_try_columns, _try_cells):
+            if not best.is_within(effort.gap):
+                best = improve_by(problem, best, effort)
+    return Solution(
+        packing=best.packing, bound=min(best.bound.cost, best.packing.cost), item_values=best.bound.item_values
+    )
 
 
 def _try_one_type(problem: PackingProblem, packed: Packing) -> Packing:
@@ -79,23 +93,23 @@ def _count_fewest_bins(problem: PackingProblem) -> Ints:
     return np.asarray(np.where(takes.all(axis=1), bins, UNBOUNDED + 1), dtype=np.int64)
 
 
-def _try_cells(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
-    """The packing in cells, if it leaves no more items and costs less; else `packed`."""
+def _try_cells(problem: PackingProblem, best: _BoundedPacking, effort: Effort) -> _BoundedPacking:
+    """The packing in cells, if it leaves no more items and costs less; else `best`."""
     if np.count_nonzero(problem.counts) <= FEW_CLASSES or problem.counts.sum() > CELL_ITEMS:
-        return packed, bound
-    found = pack_in_cells(problem, effort)
+        return best
+    packed, found = best.packing, pack_in_cells(problem, effort)
     if (int(found.left.sum()), found.cost) >= (int(packed.left.sum()), packed.cost):
-        return packed, bound
+        return best
     same = bool((found.left == packed.left).all())
-    return found, bound if same else _compute_bound(problem, found, effort)
+    return _BoundedPacking(found, best.bound if same else _compute_bound(problem, found, effort))
 
 
-def _try_columns(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
-    return improve(problem, packed, effort, bound=bound), bound
+def _try_columns(problem: PackingProblem, best: _BoundedPacking, effort: Effort) -> _BoundedPacking:
+    return replace(best, packing=improve(problem, best.packing, effort, bound=best.bound))
 
 
-def _try_exact(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
-    return (pack_cheapest(problem, packed, effort) if is_small(problem) else packed), bound
+def _try_exact(problem: PackingProblem, best: _BoundedPacking, effort: Effort) -> _BoundedPacking:
+    return replace(best, packing=pack_cheapest(problem, best.packing, effort)) if is_small(problem) else best
 
 
 def _compute_bound(problem: PackingProblem, packed: Packing, effort: Effort) -> Bound:

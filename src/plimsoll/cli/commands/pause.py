@@ -20,6 +20,11 @@ from plimsoll.cli.shared.output import Output, OutputOption, echo_value
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
 
+FleetDatabaseOption = Annotated[
+    str, typer.Option("--database-url", help="Database of a fleet manager, instead of a cluster.", metavar="URL")
+]
+_FLEET = "the fleet"
+
 
 def pause(
     *,
@@ -28,24 +33,28 @@ def pause(
     context: ContextOption = "",
     namespace: ControllerNamespaceOption = SYSTEM_NAMESPACE,
     server: ServerOption = "",
+    database_url: FleetDatabaseOption = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
     Pause all controllers: they plan and report but do not act.
 
     Actions in progress are finished. The pause lasts until plimsoll resume, also over restarts, and applies to every
-    controller in the namespace. A second pause replaces the reason.
+    controller in the namespace. A second pause replaces the reason. With --database-url it applies to the workers of
+    that fleet manager, and to nothing else.
 
     \b
     Examples:
       plimsoll pause --reason "network maintenance until 14:00, Ada"
       plimsoll pause --context prod
+      plimsoll pause --database-url sqlite:///.plimsoll/fleet.sqlite3 --reason "upgrade, Ada"
       plimsoll nodes status
     """
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
-    before = _set(connection, namespace, reason, output)
-    message = f"paused in {namespace}" + (f": {reason.strip()}" if reason.strip() else "")
-    _print({"paused": reason.strip() or "true", "before": before}, message, namespace, output)
+    place = _FLEET if database_url else namespace
+    before = _set_in_fleet(database_url, reason) if database_url else _set(connection, namespace, reason, output)
+    message = f"paused in {place}" + (f": {reason.strip()}" if reason.strip() else "")
+    _print({"paused": reason.strip() or "true", "before": before}, message, place, output)
 
 
 def resume(
@@ -54,6 +63,7 @@ def resume(
     context: ContextOption = "",
     namespace: ControllerNamespaceOption = SYSTEM_NAMESPACE,
     server: ServerOption = "",
+    database_url: FleetDatabaseOption = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
@@ -64,10 +74,25 @@ def resume(
       plimsoll resume
       plimsoll resume --kubeconfig ./cluster/kubeconfig
     """
-    before = _set(Connection(kubeconfig=kubeconfig, context=context, server=server), namespace, None, output)
+    connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
+    place = _FLEET if database_url else namespace
+    before = _set_in_fleet(database_url, None) if database_url else _set(connection, namespace, None, output)
     reason = "" if before in {"", "true"} else f" (it was: {before})"
-    message = f"no longer paused in {namespace}{reason}" if before else f"was not paused in {namespace}"
-    _print({"paused": "", "before": before}, message, namespace, output)
+    message = f"no longer paused in {place}{reason}" if before else f"was not paused in {place}"
+    _print({"paused": "", "before": before}, message, place, output)
+
+
+def _set_in_fleet(url: str, reason: str | None) -> str:
+    """Pauses the workers of a fleet manager, or resumes them. Returns the pause before."""
+    import asyncio
+
+    from plimsoll.app.fleet.journal_reading import open_fleet_pause
+
+    async def update_pause() -> str:
+        with open_fleet_pause(url) as pause_store:
+            return await pause_store.set_pause(None if reason is None else reason.strip() or "true")
+
+    return asyncio.run(update_pause())
 
 
 def _set(connection: Connection, namespace: str, reason: str | None, output: Output) -> str:

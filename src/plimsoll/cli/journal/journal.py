@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plimsoll.cli.fleet.decisions import DatabaseUrlFileOption, DatabaseUrlOption, FleetSource, build_source
 from plimsoll.cli.journal.files import ReadDataOption, find_journal, open_journal, read_time_or_age
 from plimsoll.cli.shared.output import Output, OutputOption, Table, echo_parts, echo_value
 from plimsoll.cli.shared.references import read_ref
@@ -38,6 +39,8 @@ def journal(
         ),
     ] = "",
     limit: Annotated[int, typer.Option("--limit", help="Maximum number of entries; 0 means all.", min=0)] = 50,
+    database_url: DatabaseUrlOption = "",
+    database_url_file: DatabaseUrlFileOption = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
@@ -51,11 +54,16 @@ def journal(
       plimsoll journal --since 1h --about nodegroup/workers
       plimsoll journal 42
       plimsoll journal --data ./other --subsystem nodes --limit 5 -o json
+      plimsoll journal --database-url sqlite:///.plimsoll/fleet.sqlite3
     """
+    source = build_source(database_url, database_url_file)
     if number:
-        print_entry(number, data, output)
+        print_entry(number, data, output, source)
         return
-    query = _query(since=since, until=until, subsystem=subsystem, about=about, limit=limit)
+    query = _query(since=since, until=until, subsystem=subsystem, about=about, limit=limit, source=source)
+    if source.is_given:
+        _print_entries(source.list_entries(query), output)
+        return
     place = find_journal(data)
     if place.is_other_cluster and output not in {Output.JSON, Output.YAML}:
         typer.echo(f"{place.describe_other()}; --data names the directory of another journal", err=True)
@@ -64,21 +72,21 @@ def journal(
     _print_entries(entries, output)
 
 
-def print_entry(written: str, data: str, output: Output) -> None:
+def print_entry(written: str, data: str, output: Output, source: FleetSource) -> None:
     """Print the entry that is written as 42 or entry/42."""
     digits = written.removeprefix(ENTRY)
     if not digits.isdecimal() or len(digits) > _DIGITS or not int(digits):
         raise InvalidInput(f"{written!r} is not the number of an entry, such as 42 or entry/42")
-    _print_entry(_read_entry(int(digits), data), output)
+    _print_entry(_read_entry(int(digits), data, source), output)
 
 
-def _query(*, since: str, until: str, subsystem: str, about: str, limit: int) -> Query:
+def _query(*, since: str, until: str, subsystem: str, about: str, limit: int, source: FleetSource) -> Query:
     from plimsoll.journal.entries import Query
     from plimsoll.runtime.clocks import RealClock
 
     now = RealClock().now()
     return Query(
-        ref=read_ref(about) if about else None,
+        ref=(source.find_ref(about) or read_ref(about)) if about else None,
         subsystem=subsystem,
         since=read_time_or_age(since, now=now, path="--since"),
         until=read_time_or_age(until, now=now, path="--until"),
@@ -86,10 +94,15 @@ def _query(*, since: str, until: str, subsystem: str, about: str, limit: int) ->
     )
 
 
-def _read_entry(number: int, data: str) -> Entry:
+def _read_entry(number: int, data: str, source: FleetSource) -> Entry:
     from plimsoll.journal.entries import Query
     from plimsoll.journal.errors import NothingKnown
 
+    if source.is_given:
+        entry = source.get_entry(number)
+        if entry is None:
+            raise NothingKnown(f"the journal of the fleet has no entry {number}", hint="plimsoll journal lists them")
+        return entry
     with open_journal(data) as kept:
         found = kept.get_entry(number)
         if found is None:

@@ -6,6 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plimsoll.cli.fleet.decisions import (
+    DatabaseUrlFileOption,
+    DatabaseUrlOption,
+    FleetTokenOption,
+    FleetUrlOption,
+    build_source,
+)
 from plimsoll.cli.journal.files import KUBECONFIG_FILE, ReadDataOption, find_journal, open_journal
 from plimsoll.cli.journal.journal import ENTRY, print_entry
 from plimsoll.cli.journal.unknown_objects import describe_unknown, find_same_named, is_existing
@@ -18,7 +25,8 @@ from plimsoll.cli.shared.connection import (
     run_with_client,
 )
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value, find_text_width
-from plimsoll.cli.shared.references import read_ref
+from plimsoll.cli.shared.references import find_subsystem, read_ref
+from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,38 +37,13 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
 
 _SYSTEM = "kube-system"
+_FLEET = "fleet"
 _SEARCHED = 500
 """Entries in which an object of the same name is looked for."""
 _LOOK_UP_TIMEOUT_S = 2.0
-_OF_TIDB = ("tidbclusterautoscaler", "tidbcluster")
-_OF_KAFKA = ("kafka", "kafkarebalance", "kafkanodepool")
-_ADVICE = {
-    "pod": "a pod is recorded when it is unschedulable, and again when it is placed; "
-    "kubectl describe pod shows what the scheduler says now",
-    "node": "the autoscaler records every node it examines; check with kubectl get nodes whether this one exists",
-    "request": "a request is recorded when it is answered, refused or over; plimsoll requests describe shows its "
-    "present state",
-    "tidbclusterautoscaler": "it is recorded when it changes a cluster or holds a change; its status and "
-    "conditions show its present state",
-    "tidbcluster": "a cluster is recorded when an autoscaler changes it or one of its groups, or holds a change",
-    "kafka": "a cluster is recorded when it waits, is rebalanced or has a problem; plimsoll kafka status shows its "
-    "present state",
-    "kafkarebalance": "a rebalance is recorded when its state changes; kubectl get kafkarebalance shows the "
-    "present state",
-    "kafkanodepool": "a node pool is recorded when its pods change, or when it has a problem; plimsoll why "
-    "kafka/NS/NAME explains its cluster",
-    "broker": "a broker is recorded when plimsoll kafka rebalance plans or moves its replicas",
-    "topic": "a topic is recorded when plimsoll kafka rebalance plans or moves its replicas",
-    "goal": "a goal is recorded when a rebalance leaves it violated, or when it does not apply",
-    "nodegroup": "every group that the autoscaler observes is recorded; plimsoll nodes status lists them",
-}
-
 _ADVICE_ON_PAUSE = "plimsoll resume ends the pause"
 _ADVICE_ON_DRY_RUN = "a dry run writes decisions to its log and its journal (--data), not to the cluster"
 _ADVICE_BESIDE_OTHERS = "plimsoll doctor --controller nodes names the other one and what to do about it"
-_ADVICE_ON_WORKLOADS = (
-    "a workload is recorded with its pods, when they are unschedulable and when they are placed; check its name"
-)
 
 
 def why(
@@ -69,7 +52,7 @@ def why(
         typer.Argument(
             help="A pod, a workload (deploy, sts, ds, rs, job, cronjob), a node, nodegroup, machinetype, request, "
             "tidbclusterautoscaler (ta) or tidbcluster (tc), a kafka, kafkarebalance (kr), kafkanodepool (knp), "
-            "Kafka broker, topic or goal, or a journal entry.",
+            "Kafka broker, topic or goal, or a journal entry. With --database-url: a cluster, kafka or capacity.",
             metavar="KIND/[NAMESPACE/]NAME",
         ),
     ],
@@ -83,6 +66,10 @@ def why(
     autoscaler_namespace: Annotated[
         str, typer.Option("--autoscaler-namespace", help="Namespace of the autoscaler in the cluster.")
     ] = _SYSTEM,
+    database_url: DatabaseUrlOption = "",
+    database_url_file: DatabaseUrlFileOption = "",
+    fleet: FleetUrlOption = "",
+    fleet_token_file: FleetTokenOption = "",
     limit: Annotated[int, typer.Option("--limit", help="Maximum number of decisions.", min=1)] = 5,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -91,7 +78,8 @@ def why(
 
     The answer comes from the journal in --data. With --kubeconfig, --context or --server, or without a journal of the
     cluster that $KUBECONFIG names, it comes from the cluster, where the autoscaler keeps the last decision about each
-    object.
+    object. With --database-url or --fleet, cluster/ID, kafka/ID and capacity/PROVIDER.REGION.TYPE are those of a fleet
+    manager.
 
     Exit code 0: something is known. 3: nothing is known (with a hint). 2: the name is invalid. 4: no cluster can be
     reached.
@@ -108,22 +96,22 @@ def why(
       plimsoll why kafka/prod/my-cluster
       plimsoll why broker/3
       plimsoll why pod/web-0 -n shop --context prod
+      plimsoll why capacity/aws.us-east-1.standard --database-url sqlite:///.plimsoll/fleet.sqlite3
     """
     from plimsoll.runtime.clocks import RealClock
 
+    source = build_source(database_url, database_url_file, fleet, fleet_token_file)
     if subject.startswith(ENTRY):
-        print_entry(subject, data, output)
+        print_entry(subject, data, output, source)
         return
-    ref = read_ref(f"{subject}/{name}" if name else subject, namespace=namespace)
-    connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
-    place, is_silent = find_journal(data), output in {Output.JSON, Output.YAML}
-    is_file_meant = not connection.options and place.path.exists() and not place.is_other_cluster
-    if data or is_file_meant:
-        decisions = _read_from_file(ref, data, limit=limit)
+    named = f"{subject}/{name}" if name else subject
+    fleet_ref = source.find_ref(named)
+    if fleet_ref is not None:
+        ref, decisions = fleet_ref, source.read_decisions(fleet_ref, limit=limit)
     else:
-        if place.is_other_cluster and not connection.options and not is_silent:
-            typer.echo(f"{place.describe_other()}: that cluster is asked; --data reads the journal", err=True)
-        decisions = _read_from_cluster(ref, connection, autoscaler_namespace, is_silent=is_silent)
+        ref = read_ref(named, namespace=namespace)
+        connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
+        decisions = _read(ref, connection, data, autoscaler_namespace, limit=limit, output=output)
     match output:
         case Output.TABLE:
             from plimsoll.journal.rendering import format_decisions, remove_control_characters
@@ -137,6 +125,21 @@ def why(
             from plimsoll.journal.rendering import build_decisions_data
 
             echo_value(build_decisions_data(decisions), output)
+
+
+def _read(
+    ref: Ref, connection: Connection, data: str, autoscaler_namespace: str, *, limit: int, output: Output
+) -> list[ObjectDecision]:
+    """From the journal in a file, or from the cluster."""
+    if find_subsystem(ref.kind).subsystem == _FLEET:
+        raise InvalidInput(f"a {ref.kind} is of a fleet manager: give --database-url or --fleet", path=str(ref))
+    place, is_silent = find_journal(data), output in {Output.JSON, Output.YAML}
+    is_file_meant = not connection.options and place.path.exists() and not place.is_other_cluster
+    if data or is_file_meant:
+        return _read_from_file(ref, data, limit=limit)
+    if place.is_other_cluster and not connection.options and not is_silent:
+        typer.echo(f"{place.describe_other()}: that cluster is asked; --data reads the journal", err=True)
+    return _read_from_cluster(ref, connection, autoscaler_namespace, is_silent=is_silent)
 
 
 def _read_from_file(ref: Ref, data: str, *, limit: int) -> list[ObjectDecision]:
@@ -177,8 +180,8 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
     from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.journal.last_plans import read_last_plans
 
-    name = _get_last_plans_map(ref.kind)
-    of_nodes = ref.kind not in (*_OF_TIDB, *_OF_KAFKA)
+    subsystem = find_subsystem(ref.kind)
+    name, of_nodes = subsystem.last_plans, subsystem.subsystem == "nodes"
 
     async def read(client: Client) -> tuple[dict[str, str] | None, Reason | None, bool | None]:
         from plimsoll.kube.errors import NotFound
@@ -216,17 +219,6 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
             known=last_plans,
         )
     return [ObjectDecision.from_last_plan(last_plan)]
-
-
-def _get_last_plans_map(kind: str) -> str:
-    """The ConfigMap in which the controller of a kind keeps its last plans."""
-    from plimsoll.kafka import settings as kafka
-    from plimsoll.nodes import permissions as nodes
-    from plimsoll.tidb import permissions as tidb
-
-    if kind in _OF_TIDB:
-        return tidb.LAST_PLANS_MAP
-    return kafka.LAST_PLANS_MAP if kind in _OF_KAFKA else nodes.LAST_PLANS_MAP
 
 
 async def _read_pause_reason(client: Client, namespace: str, *, of_nodes: bool) -> Reason | None:
@@ -268,4 +260,5 @@ def _build_nothing_known_error(ref: Ref, where: str, *, exists: bool | None, kno
     from plimsoll.journal.errors import NothingKnown
 
     problem = describe_unknown(ref, where, exists=exists, same_named=find_same_named(known, ref))
-    return NothingKnown(problem, hint=_ADVICE.get(ref.kind, _ADVICE_ON_WORKLOADS))
+    kind = find_subsystem(ref.kind).find_kind(ref.kind)
+    return NothingKnown(problem, hint="" if kind is None else kind.advice)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.cli.shared.references import find_kind, read_ref
+from plimsoll.cli.shared.references import find_kind_name, read_ref
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def find_pending_key(given: PlanInput, wanted: str) -> str:
     kind, slash, _ = wanted.partition("/")
     if any(wanted == pending.key for pending in given.snapshot.pending):
         return wanted
-    if not slash or find_kind(kind) is None:
+    if not slash or find_kind_name(kind) is None:
         return _find_by_name(given, wanted if slash else f"default/{wanted}")
     ref = read_ref(wanted)
     name = f"{ref.namespace}/{ref.name}"

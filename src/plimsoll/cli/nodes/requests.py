@@ -17,7 +17,7 @@ from plimsoll.cli.shared.connection import (
     run_with_client,
 )
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
-from plimsoll.cli.shared.references import find_kind
+from plimsoll.cli.shared.references import find_kind_name
 from plimsoll.cli.shared.watching import ChangedRows, WatchOption, watch_changes
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def _parse_name(text: str, connection: Connection) -> tuple[str, str]:
     from plimsoll.core.errors import InvalidInput
 
     kind, slash, rest = text.partition("/")
-    is_kind = slash and find_kind(kind) == "request"
+    is_kind = slash and find_kind_name(kind) == "request"
     where, slash, name = (rest if is_kind else text).rpartition("/")
     if not name or "/" in where or (slash and not where):
         raise InvalidInput(f"{text!r} is not NAME, NAMESPACE/NAME or request/NAMESPACE/NAME")

@@ -8,58 +8,64 @@ from typing import TYPE_CHECKING
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from plimsoll.core.plans import Ref
+    from plimsoll.journal.decisions import JournalKind, JournalKinds
 
-_KINDS = {
-    **dict.fromkeys(("pod", "pods", "po"), "pod"),
-    **dict.fromkeys(("node", "nodes", "no"), "node"),
-    **dict.fromkeys(("nodegroup", "nodegroups", "ng", "group"), "nodegroup"),
-    **dict.fromkeys(("machinetype", "machinetypes"), "machinetype"),
-    **dict.fromkeys(("request", "requests", "provisioningrequest", "provisioningrequests", "provreq"), "request"),
-    "cluster": "cluster",
-    **dict.fromkeys(("kafka", "kafkas", "k"), "kafka"),
-    **dict.fromkeys(("kafkarebalance", "kafkarebalances", "kr"), "kafkarebalance"),
-    **dict.fromkeys(("kafkanodepool", "kafkanodepools", "knp"), "kafkanodepool"),
-    **dict.fromkeys(("broker", "brokers"), "broker"),
-    **dict.fromkeys(("topic", "topics"), "topic"),
-    **dict.fromkeys(("goal", "goals"), "goal"),
-    **dict.fromkeys(("deployment", "deployments", "deploy"), "deployment"),
-    **dict.fromkeys(("replicaset", "replicasets", "rs"), "replicaset"),
-    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "statefulset"),
-    **dict.fromkeys(("daemonset", "daemonsets", "ds"), "daemonset"),
-    **dict.fromkeys(("job", "jobs"), "job"),
-    **dict.fromkeys(("cronjob", "cronjobs", "cj"), "cronjob"),
-    **dict.fromkeys(("tidbclusterautoscaler", "tidbclusterautoscalers", "ta"), "tidbclusterautoscaler"),
-    **dict.fromkeys(("tidbcluster", "tidbclusters", "tc"), "tidbcluster"),
-}
 _LIKE_KIND = 0.8
-_CLUSTER_WIDE = frozenset(("node", "nodegroup", "machinetype", "cluster", "broker", "topic", "goal"))
 
 
-def find_kind(written: str) -> str | None:
+def list_kinds() -> tuple[JournalKinds, ...]:
+    """What each subsystem declares. A kind of two subsystems is that of the first; the fleet's are named by ids."""
+    from plimsoll.fleet import journal_kinds as fleet
+    from plimsoll.kafka import journal_kinds as kafka
+    from plimsoll.nodes import journal_kinds as nodes
+    from plimsoll.tidb import journal_kinds as tidb
+
+    return (nodes.KINDS, kafka.KINDS, tidb.KINDS, fleet.KINDS)
+
+
+def find_subsystem(kind: str) -> JournalKinds:
+    """The subsystem that decides about a kind."""
+    return next(declared for declared in list_kinds() if declared.find_kind(kind) is not None)
+
+
+def find_kind(written: str, words: Mapping[str, JournalKind]) -> JournalKind | None:
     """The kind that a word names: pods, deployment.apps or provreq, as kubectl and `-o name` print them."""
-    return _KINDS.get(written.lower()) or _KINDS.get(written.lower().partition(".")[0])
+    return words.get(written.lower()) or words.get(written.lower().partition(".")[0])
 
 
-def read_ref(text: str, *, namespace: str = "") -> Ref:
+def find_kind_name(written: str) -> str | None:
+    """The name of the kind that a word means, of all kinds that are declared."""
+    from plimsoll.journal.decisions import index_words
+
+    found = find_kind(written, index_words(list_kinds()))
+    return None if found is None else found.name
+
+
+def read_ref(text: str, *, namespace: str = "", declared: Sequence[JournalKinds] = ()) -> Ref:
     """Read KIND/[NAMESPACE/]NAME, as commands and kubectl print it: deployment.apps/web, default/web-0 for a pod.
 
-    Ids of node groups come from the cloud and may contain slashes.
+    Ids of node groups come from the cloud and may contain slashes. `declared`: the kinds that may be named; empty: all.
     """
     from plimsoll.core.plans import Ref
+    from plimsoll.journal.decisions import index_words
 
     written, _, rest = text.partition("/")
-    kind = find_kind(written)
+    words = index_words(declared or list_kinds())
+    found = find_kind(written, words)
     if not rest:
         raise InvalidInput(f"{text!r} is not KIND/NAME or KIND/NAMESPACE/NAME, e.g. pod/default/web-0")
-    if kind is None and "/" not in rest and _is_namespace(written):
+    if found is None and not declared and "/" not in rest and _is_namespace(written, words):
         return Ref(kind="pod", namespace=written, name=rest)
-    if kind is None:
-        near = difflib.get_close_matches(written.lower(), _KINDS, n=1)
-        known = ", ".join(dict.fromkeys(_KINDS.values()))
+    if found is None:
+        near = difflib.get_close_matches(written.lower(), words, n=1)
+        known = ", ".join(dict.fromkeys(kind.name for kind in words.values()))
         meant = f"; did you mean {near[0]}?" if near else ""
         raise InvalidInput(f"unknown kind {written!r}{meant}; known are {known}", path=text)
-    if kind in _CLUSTER_WIDE:
+    kind = found.name
+    if not found.has_namespace:
         return Ref(kind=kind, name=rest)
     first, slash, second = rest.partition("/")
     if "/" in second or (slash and not (first and second)):
@@ -69,9 +75,9 @@ def read_ref(text: str, *, namespace: str = "") -> Ref:
     return Ref(kind=kind, namespace=first if slash else namespace or "default", name=second if slash else first)
 
 
-def _is_namespace(written: str) -> bool:
+def _is_namespace(written: str, words: Mapping[str, JournalKind]) -> bool:
     """Whether a word is more likely a namespace than a kind: commands print pods as NAMESPACE/NAME."""
     from plimsoll.objects.registry import KINDS
 
-    is_like_kind = difflib.get_close_matches(written.lower(), _KINDS, n=1, cutoff=_LIKE_KIND)
+    is_like_kind = difflib.get_close_matches(written.lower(), words, n=1, cutoff=_LIKE_KIND)
     return KINDS.find_by_name(written) is None and not is_like_kind and written == written.lower()

@@ -116,14 +116,14 @@ class Consolidator:
     async def _propose(self, context: ConsolidationContext) -> Consolidation:
         written = context.policy.scale_down.consolidation_budgets
         budgets = tuple(parse_budget(text) for text in written) or DEFAULT_BUDGETS
-        terms = ConsolidationOptions(budgets=budgets, may_replace=self._replacement is None)
+        options = ConsolidationOptions(budgets=budgets, may_replace=self._replacement is None)
         found: Consolidation = await self._run_planner(
             lambda: consolidate(
                 context.snapshot,
                 context.policy,
                 now=context.now,
                 state=context.known,
-                options=terms,
+                options=options,
                 cache=self._proposal.memory,
             )
         )

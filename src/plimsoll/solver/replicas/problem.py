@@ -26,6 +26,16 @@ class BrokerState(IntEnum):
     """All of its movable replicas must go."""
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerRange:
+    """The least and the most that each broker should have."""
+
+    low: Floats
+    """[B]."""
+    high: Floats
+    """[B]."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaProblem:
     """P partitions, N replicas, B brokers."""
@@ -59,9 +69,9 @@ class ReplicaProblem:
     count_window: float = 0.09
     """The allowed distance from the mean count, as a share of it."""
     byte_window: float = 0.09
-    count_limits: tuple[Floats, Floats] | None = None
-    """[B], [B]: the least and the most replicas that are wanted beside the window; None: any."""
-    byte_limits: tuple[Floats, Floats] | None = None
+    count_limits: BrokerRange | None = None
+    """The least and the most replicas that are wanted beside the window; None: any."""
+    byte_limits: BrokerRange | None = None
     relief: bool = False
     """Allow the few extra moves that bring brokers into their byte window, also between brokers that stay."""
     is_rack_aware: bool = True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.solver.replicas.problem import BrokerState, Windows, find_rack_caps
+from plimsoll.solver.replicas.problem import BrokerRange, BrokerState, Windows, find_rack_caps
 
 if TYPE_CHECKING:
     from plimsoll.solver.problem import Flags, Floats, Ints
@@ -39,33 +39,32 @@ def find_windows(problem: ReplicaProblem, *, counts: Ints, held: Floats) -> Wind
     low = np.minimum(low, high)
     high_bytes = np.minimum(mean_bytes * (1 + problem.byte_window), problem.max_bytes)
     low_bytes = np.minimum(mean_bytes * (1 - problem.byte_window), high_bytes)
+    count_range, byte_range = BrokerRange(low, high), BrokerRange(low_bytes, high_bytes)
     groups = _group_brokers(problem.rack_of, closed)
     if problem.count_limits is not None:
-        least, most = np.ceil(problem.count_limits[0]), np.floor(problem.count_limits[1])
-        low, high = _narrow(low, high, least, most, counts.astype(np.float64), groups)
+        whole = BrokerRange(np.ceil(problem.count_limits.low), np.floor(problem.count_limits.high))
+        count_range = _narrow(count_range, whole, counts.astype(np.float64), groups)
     if problem.byte_limits is not None:
-        low_bytes, high_bytes = _narrow(low_bytes, high_bytes, *problem.byte_limits, held, groups)
+        byte_range = _narrow(byte_range, problem.byte_limits, held, groups)
     return Windows(
         mean_count=mean_count,
         mean_bytes=mean_bytes,
-        low_count=low.astype(np.int64),
-        high_count=high.astype(np.int64),
-        low_bytes=low_bytes,
-        high_bytes=high_bytes,
+        low_count=count_range.low.astype(np.int64),
+        high_count=count_range.high.astype(np.int64),
+        low_bytes=byte_range.low,
+        high_bytes=byte_range.high,
         groups=groups,
     )
 
 
-def _narrow(
-    low: Floats, high: Floats, least: Floats, most: Floats, amounts: Floats, groups: tuple[Ints, ...]
-) -> tuple[Floats, Floats]:
-    """The windows within limits, for the groups of brokers in which all of them can be inside both."""
-    low, high = low.copy(), high.copy()
+def _narrow(window: BrokerRange, limits: BrokerRange, amounts: Floats, groups: tuple[Ints, ...]) -> BrokerRange:
+    """The window within limits, for the groups of brokers in which all of them can be inside both."""
+    low, high = window.low.copy(), window.high.copy()
     for group in groups:
-        bottom, top = np.maximum(low[group], least[group]), np.minimum(high[group], most[group])
+        bottom, top = np.maximum(low[group], limits.low[group]), np.minimum(high[group], limits.high[group])
         if (bottom <= top).all() and bottom.sum() <= amounts[group].sum() <= top.sum():
             low[group], high[group] = bottom, top
-    return low, high
+    return BrokerRange(low, high)
 
 
 def _share_out(total: float, rack_weight: Floats, cap: float) -> Floats:

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from plimsoll.kube.conditions import list_conditions, set_transition_time, to_json
 from plimsoll.kube.errors import NotFound, UnreadableAnswer
 from plimsoll.kube.requests.retry import retry_on_conflict
-from plimsoll.objects.api.meta import ObjectMeta
-from plimsoll.objects.api.tidb import TIDB_GROUP, TIDB_VERSION, GroupScalingStatus, TidbClusterAutoScaler
+from plimsoll.kube.undecoded_objects import read_undecoded
+from plimsoll.objects.api.tidb import GroupScalingStatus, TidbClusterAutoScaler
 from plimsoll.objects.codec.decoding import encode_object
 from plimsoll.tidb.reporting.conditions import TYPES
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.kube.client import Client
-    from plimsoll.objects.api.meta import Condition
+    from plimsoll.objects.api.meta import Condition, ObjectMeta
     from plimsoll.objects.codec.decoding import RawObject
     from plimsoll.tidb.model.components import Component
 
@@ -83,16 +83,14 @@ async def write_status_of_unreadable(client: Client, namespace: str, name: str, 
 
     The answer to the write cannot be decoded either.
     """
-    path = f"/apis/{TIDB_GROUP}/{TIDB_VERSION}/namespaces/{namespace}/tidbclusterautoscalers/{name}"
-    document = await client.get_json(path)
-    metadata, status = document.get("metadata"), document.get("status")
-    patch = build_status_patch(status if isinstance(status, dict) else {}, desired)
-    if not patch or not isinstance(metadata, dict):
+    found = await read_undecoded(client, TidbClusterAutoScaler, name, namespace=namespace)
+    patch = {} if found is None else build_status_patch(found.status, desired)
+    if found is None or not patch:
         return ""
-    body = {"metadata": {"resourceVersion": metadata.get("resourceVersion")}, "status": patch}
+    body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "status": patch}
     with contextlib.suppress(UnreadableAnswer):
-        await _patch(client, ObjectMeta(name=name, namespace=namespace), body)
-    return str(metadata.get("uid", ""))
+        await _patch(client, found.metadata, body)
+    return found.metadata.uid
 
 
 async def _patch(client: Client, metadata: ObjectMeta, body: Json) -> None:

@@ -6,6 +6,7 @@ written into the status of the quotas.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.admission.attributes import CREATE, UPDATE, forbidden
@@ -29,6 +30,14 @@ _QUOTAS: Final = "resourcequotas"
 _MEASURED_ON_UPDATE: Final = frozenset({"services", "persistentvolumeclaims"})
 
 
+@dataclass(frozen=True, slots=True)
+class _MeasuredQuota:
+    """A quota as it is stored, with its usage."""
+
+    quota: Json
+    usage: QuotaUsage
+
+
 class ResourceQuotas:
     """Tracks the usage of each quota, from its first check until the quota changes or is deleted."""
 
@@ -43,11 +52,11 @@ class ResourceQuotas:
         quotas = [
             stored.decode_body() for stored in self._store.list(_QUOTAS, ListQuery(namespace=attempt.namespace)).items
         ]
-        usages = [(quota, self._get_usage(quota)) for quota in quotas]
+        measured = [_MeasuredQuota(quota, self._get_usage(quota)) for quota in quotas]
         now = self._clock.now()
-        for _, usage in usages:
-            await usage.catch_up(now)
-        charged = self._check_and_reserve(attempt, usages)
+        for quota in measured:
+            await quota.usage.catch_up(now)
+        charged = self._check_and_reserve(attempt, measured)
         if not attempt.dry_run:
             await self._write_statuses(attempt, charged)
 
@@ -55,29 +64,24 @@ class ResourceQuotas:
         for usage in self._usages.values():
             usage.release(attempt)
 
-    def _check_and_reserve(
-        self, attempt: AdmissionAttributes, usages: list[tuple[Json, QuotaUsage]]
-    ) -> list[tuple[Json, QuotaUsage]]:
-        """Refuse, or reserve what is asked for; returns the quotas that were charged. Nothing here may wait."""
+    def _check_and_reserve(self, attempt: AdmissionAttributes, measured: list[_MeasuredQuota]) -> list[_MeasuredQuota]:
+        """Refuse, or reserve what is requested; returns the quotas that were charged. Nothing here may wait."""
         assert attempt.obj is not None
         stored_as = attempt.resource.stored_as
-        pertinent = [(quota, usage) for quota, usage in usages if usage.find_charged_names(stored_as, attempt.obj)]
-        for quota, usage in pertinent:
-            unspecified = (
-                find_missing_resources(attempt.obj, usage.find_charged_names(stored_as, attempt.obj))
-                if stored_as == "pods"
-                else None
-            )
+        pertinent = [quota for quota in measured if quota.usage.find_charged_names(stored_as, attempt.obj)]
+        for pod_quota in pertinent if stored_as == "pods" else []:
+            names = pod_quota.usage.find_charged_names(stored_as, attempt.obj)
+            unspecified = find_missing_resources(attempt.obj, names)
             if unspecified is not None:
-                raise forbidden(attempt, f"failed quota: {quota['metadata']['name']}: {unspecified}")
+                raise forbidden(attempt, f"failed quota: {pod_quota.quota['metadata']['name']}: {unspecified}")
         requested = self._compute_added(attempt) if pertinent else {}
-        charged = [(quota, usage) for quota, usage in pertinent if usage.terms.names.intersection(requested)]
-        for quota, usage in charged:
-            _check(attempt, quota, used=usage.compute_used(), requested=requested)
+        charged = [quota for quota in pertinent if quota.usage.spec.names.intersection(requested)]
+        for quota in charged:
+            _check(attempt, quota.quota, used=quota.usage.compute_used(), requested=requested)
         if not attempt.dry_run:
             key = Key(stored_as, attempt.namespace, attempt.obj["metadata"].get("name") or attempt.name)
-            for _, usage in charged:
-                usage.reserve(attempt, key, requested)
+            for quota in charged:
+                quota.usage.reserve(attempt, key, requested)
         return charged
 
     def _compute_added(self, attempt: AdmissionAttributes) -> Amounts:
@@ -94,11 +98,11 @@ class ResourceQuotas:
 
     def _get_usage(self, quota: Json) -> QuotaUsage:
         metadata = quota["metadata"]
-        key, terms = Key(_QUOTAS, metadata["namespace"], metadata["name"]), read_quota_spec(quota)
+        key, spec = Key(_QUOTAS, metadata["namespace"], metadata["name"]), read_quota_spec(quota)
         known = self._usages.get(key)
-        if known is not None and known.terms == terms:
+        if known is not None and known.spec == spec:
             return known
-        made = QuotaUsage(self._store, key.namespace, terms)
+        made = QuotaUsage(self._store, key.namespace, spec)
         if known is not None:
             made.inherit(known)
         for gone in [usage for usage in self._usages if usage == key or self._store.get(usage) is None]:
@@ -106,12 +110,12 @@ class ResourceQuotas:
         self._usages[key] = made
         return made
 
-    async def _write_statuses(self, attempt: AdmissionAttributes, charged: list[tuple[Json, QuotaUsage]]) -> None:
+    async def _write_statuses(self, attempt: AdmissionAttributes, charged: list[_MeasuredQuota]) -> None:
         """A write that is not admitted after all, because a status write failed or was cancelled, is not charged."""
         is_written = False
         try:
-            for quota, usage in charged:
-                await self._write_status(quota, usage)
+            for quota in charged:
+                await self._write_status(quota.quota, quota.usage)
             is_written = True
         finally:
             if not is_written:

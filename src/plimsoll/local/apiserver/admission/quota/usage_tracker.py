@@ -57,8 +57,8 @@ class _Reservation(NamedTuple):
 class QuotaUsage:
     """The usage of one quota."""
 
-    def __init__(self, store: Store, namespace: str, terms: QuotaSpec) -> None:
-        self.terms = terms
+    def __init__(self, store: Store, namespace: str, spec: QuotaSpec) -> None:
+        self.spec = spec
         self._store = store
         self._namespace = namespace
         self._stored: dict[Key, Amounts] = {}
@@ -66,28 +66,28 @@ class QuotaUsage:
         self._reserved: dict[int, _Reservation] = {}
         self._abandoned: set[int] = set()
         """Reservations whose caller has gone while the write was on its way to the disk."""
-        self._total: Amounts = {name: Quantity(0) for name in sorted(terms.names)}
-        resources = sorted({found for name in terms.names if (found := find_resource(name)) is not None})
+        self._total: Amounts = {name: Quantity(0) for name in sorted(spec.names)}
+        resources = sorted({found for name in spec.names if (found := find_resource(name)) is not None})
         self._watches: dict[str, Watch] = {}
         for resource in resources:
             self._follow(resource)
 
     def compute_used(self) -> Amounts:
         """By name of `hard`; what is reserved counts."""
-        return {name: self._total[name] for name in sorted(self.terms.names)}
+        return {name: self._total[name] for name in sorted(self.spec.names)}
 
     def compute_expected(self) -> Amounts:
         """The use once all writes on their way have come about, for people to read: what they free is freed."""
         total = self._total
         for reservation in self._reserved.values():
             total = add_amounts(total, self._select_charged(_select_freed(reservation.amounts)))
-        return {name: total[name] for name in sorted(self.terms.names)}
+        return {name: total[name] for name in sorted(self.spec.names)}
 
     def find_charged_names(self, stored_as: str, obj: Json) -> frozenset[str]:
         """The names of `hard` that this object counts against; none if the quota is not about it."""
         return (
-            select_names_of_resource(stored_as, self.terms.names)
-            if is_in_scope(stored_as, obj, self.terms.scopes)
+            select_names_of_resource(stored_as, self.spec.names)
+            if is_in_scope(stored_as, obj, self.spec.scopes)
             else frozenset()
         )
 
@@ -120,7 +120,7 @@ class QuotaUsage:
             self._drop(id(attempt))
 
     def inherit(self, other: QuotaUsage) -> None:
-        """Take over what is on its way, from a count under other terms."""
+        """Take over what is on its way, from a count under another spec."""
         for reservation in other._reserved.values():
             assert reservation.attempt.obj is not None
             if self.find_charged_names(reservation.key.resource, reservation.attempt.obj):
@@ -141,7 +141,7 @@ class QuotaUsage:
         self._total = subtract_amounts(self._total, self._select_charged(_select_claimed(reservation.amounts)))
 
     def _select_charged(self, amounts: Amounts) -> Amounts:
-        return {name: amount for name, amount in amounts.items() if name in self.terms.names}
+        return {name: amount for name, amount in amounts.items() if name in self.spec.names}
 
     def _follow(self, resource: str) -> None:
         for key in [key for key in self._stored if key.resource == resource]:
