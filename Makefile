@@ -25,7 +25,8 @@ help:
 	@echo 'make kafka-story     run docs/kafka-story.md on real Kafka brokers, and write it (needs Java and kubectl)'
 	@echo 'make clean           remove what the others made'
 
-# One stamp per set of packages, redone when the requirements change. `up` needs the runtime only.
+# One stamp per set of packages, redone when the requirements change. `up` needs the runtime only; the tools bring it
+# along, because every call of pip resolves all packages again.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Plimsoll needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; say make PYTHON=python3.11")'
 	@echo 'creating $(VENV)'
@@ -35,9 +36,9 @@ $(VENV)/.runtime: $(BIN)/python pyproject.toml constraints.txt
 	@echo 'installing plimsoll'
 	@$(PIP) -e '.[fast,plots]' && touch $@
 
-$(VENV)/.dev: $(VENV)/.runtime
-	@echo 'installing the tools for tests and checks'
-	@$(PIP) -e '.[fast,plots,dev]'
+$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
+	@echo 'installing plimsoll, and the tools for tests and checks'
+	@$(PIP) -e '.[fast,plots,dev]' && touch $(VENV)/.runtime
 	@echo 'compiling the kernels of the planner, once'
 	@$(BIN)/python -m plimsoll.solver.kernels && touch $@
 

@@ -27,8 +27,8 @@ WAITING_FILES = frozenset(
     }
 )
 """Files whose tests wait for minutes of real time: they begin first, so that others use the machine meanwhile."""
-FEW_EXAMPLES = 30
-"""A property with more examples than this tries a quarter of the rest in short runs."""
+FEW_EXAMPLES = 20
+"""A property with more examples than this tries an eighth of the rest in short runs."""
 
 # No test asserts seconds, hypothesis included: a slow machine is no failure. In CI the same change gives the same
 # examples; on a developer's machine every run tries new ones.
@@ -76,5 +76,5 @@ def _shorten(test: object) -> None:
         return
     wanted: Any = getattr(inner, "_hypothesis_internal_use_settings", settings.default)
     if wanted.max_examples > FEW_EXAMPLES:
-        fewer = FEW_EXAMPLES + (wanted.max_examples - FEW_EXAMPLES) // 4
+        fewer = FEW_EXAMPLES + (wanted.max_examples - FEW_EXAMPLES) // 8
         inner._hypothesis_internal_use_settings = settings(wanted, max_examples=fewer)

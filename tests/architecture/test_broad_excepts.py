@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 BROAD = frozenset({"Exception", "BaseException"})
 BOUNDARIES = {
     "plimsoll.cli.main": "a command: a bug has an exit code of its own",
+    "plimsoll.fleet.api.guard": "an HTTP request",
+    "plimsoll.fleet.workers.passes": "a write to one row",
+    "plimsoll.fleet.workers.runner": "a pass of one worker",
     "plimsoll.kafka.cruise_control.server.application": "a user task, which must end",
     "plimsoll.kube.controller.controller": "a reconcile of one object",
     "plimsoll.kube.informer.delivery.handler": "a notification of one handler",

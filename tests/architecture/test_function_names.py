@@ -39,6 +39,7 @@ GIVEN: Final = frozenset(
         *("connection_made", "connection_lost", "data_received", "pipe_data_received", "process_exited"),
         *("node_groups", "node_group_for_node", "target_size", "nodes", "template_node_info", "atomic_increase_size"),
         *("node_price", "pod_price", "new_node_group", "gpu_label"),
+        *("process_bind_param", "process_result_value"),
     }
 )
 # Values that describe an error, next to the exceptions: a function that returns one is named after the error, as in

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,14 +36,36 @@ try:
 except Built:
     print("\\n".join(name for name in sys.modules if name.startswith("plimsoll.")))
 """
+FLEET_PROGRAM = """
+import sys
+from plimsoll.app.fleet import process
+from plimsoll.cli.main import main
+
+class Built(BaseException):
+    pass
+
+async def run(self):
+    raise Built
+
+process.FleetProcess.run = run
+try:
+    main(sys.argv[1:])
+except Built:
+    print("\\n".join(name for name in sys.modules if name.startswith("plimsoll.")))
+"""
 SERVER = "--server=http://127.0.0.1:1"
+REPOSITORY = Path(__file__).parents[2]
 
 
 def loaded_by(*arguments: str) -> set[str]:
     """The modules of the process when its parts are made and nothing runs yet."""
-    command = [sys.executable, "-c", PROGRAM, *arguments, SERVER]
+    return list_modules(PROGRAM, *arguments, SERVER)
+
+
+def list_modules(program: str, *arguments: str) -> set[str]:
+    command = [sys.executable, "-c", program, *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "plimsoll.operator.process" in ended.stdout, ended.stderr
+    assert "plimsoll.cli.main" in ended.stdout, ended.stderr
     return set(ended.stdout.split())
 
 
@@ -71,3 +94,11 @@ def test_the_node_autoscaler_loads_the_simulated_world_only_with_the_simulated_p
     assert within("plimsoll.nodes", loaded)
     assert within("plimsoll.tidb", loaded) == []
     assert bool(within("plimsoll.local", loaded)) is (provider == "simulated")
+
+
+def test_the_fleet_manager_loads_no_other_subsystem(tmp_path: Path):
+    configuration = f"--config-dir={REPOSITORY / 'examples' / 'fleet' / 'config'}"
+    loaded = list_modules(FLEET_PROGRAM, "run", "fleet", configuration, f"--data={tmp_path}")
+    assert within("plimsoll.fleet.workers", loaded)
+    for other in ("nodes", "tidb", "kafka", "local"):
+        assert within(f"plimsoll.{other}", loaded) == []

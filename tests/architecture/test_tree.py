@@ -53,6 +53,8 @@ def test_other_folders_of_tests_are_found(folder: str):
 def _is_in_source(folder: Path) -> bool:
     """Tests that fill a folder may all test one module: `tests/nodes/autoscaler` tests `nodes/autoscaler.py`."""
     source = SOURCE / "plimsoll" / folder
+    if folder.name == "scenarios":  # the acceptance scenarios of a whole subsystem
+        return source.parent.is_dir()
     return folder.parts[0] in NO_FOLDERS_OF_SOURCE or source.is_dir() or source.with_suffix(".py").is_file()
 
 

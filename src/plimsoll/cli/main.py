@@ -12,18 +12,24 @@ import itertools
 import os
 import sys
 import traceback
-from typing import Annotated, NoReturn
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+import typer.main
 
 from plimsoll.cli import about
 from plimsoll.cli.commands import apiserver, doctor, pause, run, simulate, up, validate
+from plimsoll.cli.fleet import fleet
 from plimsoll.cli.journal import journal, why
 from plimsoll.cli.kafka import kafka
 from plimsoll.cli.nodes import nodes, plan, recording, requests
 from plimsoll.cli.nodes import run as run_nodes
 from plimsoll.cli.tidb import tidb
 from plimsoll.core.errors import PlimsollError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 INTERRUPTED = 130
 INTERNAL_ERROR = 70
@@ -74,6 +80,7 @@ app.add_typer(nodes.app, name="nodes", short_help="Status and options of the nod
 app.add_typer(requests.app, name="requests", short_help="Status of ProvisioningRequests.")
 app.add_typer(kafka.app, name="kafka", short_help="Status, plans and rebalances of a Kafka cluster.")
 app.add_typer(tidb.app, name="tidb", short_help="Plan, validate and simulate TiDB auto-scaling.")
+app.add_typer(fleet.app, name="fleet", short_help="Evaluate and configure a fleet of clusters.")
 app.command(name="pause", short_help="Pause all controllers: they plan and report but do not act.")(pause.pause)
 app.command(name="resume", short_help="Resume paused controllers.")(pause.resume)
 app.command(name="doctor", short_help="Check whether a cluster has what the controllers need.")(doctor.doctor)
@@ -87,7 +94,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if "_PLIMSOLL_COMPLETE" in os.environ:
         _initialize_completion()
     try:
-        code = app(given, prog_name="plimsoll", standalone_mode=False)
+        code = _build_command()(given, prog_name="plimsoll", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except PlimsollError as error:
@@ -109,6 +116,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         traceback.print_exc()
         code = _report_error("internal error; please report it with the lines above", code=INTERNAL_ERROR, given=given)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+@cache
+def _build_command() -> Callable[..., object]:
+    """All commands, built once per process: typer reads the signatures of all functions for it."""
+    return typer.main.get_command(app)
 
 
 def _end_output() -> int:

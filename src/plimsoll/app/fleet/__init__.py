@@ -1,0 +1,1 @@
+"""The fleet manager, put together: database, API, issuer and workers."""

@@ -1,0 +1,1 @@
+"""Commands of the fleet manager: `fleet evaluate|validate-config` and others."""

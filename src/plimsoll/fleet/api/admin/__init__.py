@@ -1,0 +1,1 @@
+"""Routes of administrators: Kafkas of all organisations, clusters, and decisions about scaling."""

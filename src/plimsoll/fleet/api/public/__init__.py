@@ -1,0 +1,1 @@
+"""Routes of users: Kafka requests, and what can be created where; and routes that describe the API."""

@@ -1,0 +1,143 @@
+"""Public keys of issuers: JWKS documents by URL and by file, cached, and read again when a key id is unknown.
+
+A key that an issuer has withdrawn is trusted until the next refresh. A source that fails keeps the keys that it had.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import jwt
+import msgspec
+import structlog
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from plimsoll.web.client import Request, RequestFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.web.client import HttpClient
+
+ALGORITHM: Final = "RS256"
+REFRESH_S: Final = 300.0
+"""The time after which a withdrawn key is no longer trusted."""
+SHORTEST_REFRESH_S: Final = 10.0
+"""Tokens with made-up key ids must not make one request to the issuer each."""
+_MOST_KEYS: Final = 100
+_SMALLEST_BITS: Final = 2048
+
+_log = structlog.get_logger("plimsoll.fleet.auth")
+
+
+class KeySource(Protocol):
+    """A place that holds a JWKS document."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def read(self) -> bytes | None:
+        """The document. None: it cannot be read now."""
+        ...
+
+
+class KeyFile:
+    """A JWKS document in a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.name = str(file)
+        self._file = file
+
+    async def read(self) -> bytes | None:
+        try:
+            return self._file.read_bytes()
+        except OSError as error:
+            _log.warning("keys.unreadable", source=self.name, problem=error.strerror)
+            return None
+
+
+class KeyAddress:
+    """A JWKS document at a URL."""
+
+    def __init__(self, url: str, *, web: HttpClient) -> None:
+        self.name = url
+        self._web = web
+
+    async def read(self) -> bytes | None:
+        answer = await self._web.send(Request(method="GET", url=self.name))
+        if isinstance(answer, RequestFailed):
+            _log.warning("keys.unreachable", source=self.name, problem=answer.problem)
+            return None
+        if answer.status != HTTPStatus.OK:
+            _log.warning("keys.unreadable", source=self.name, problem=f"status {answer.status}")
+            return None
+        return answer.body
+
+
+class KeySet:
+    """The keys of several sources by key id."""
+
+    def __init__(self, sources: Sequence[KeySource], *, clock: Clock) -> None:
+        self._sources = tuple(sources)
+        self._clock = clock
+        self._keys: dict[str, dict[str, RSAPublicKey]] = {}
+        self._read_s: float | None = None
+
+    async def find_key(self, key_id: str) -> RSAPublicKey | None:
+        """The key of this id. Sources are read again if it is unknown, but not at every attempt."""
+        age_s = None if self._read_s is None else self._clock.monotonic_s() - self._read_s
+        if age_s is None or age_s >= REFRESH_S:
+            await self._refresh()
+        key = self._get_key(key_id)
+        if key is None and age_s is not None and SHORTEST_REFRESH_S <= age_s < REFRESH_S:
+            await self._refresh()
+            key = self._get_key(key_id)
+        return key
+
+    def _get_key(self, key_id: str) -> RSAPublicKey | None:
+        return next((keys[key_id] for keys in self._keys.values() if key_id in keys), None)
+
+    async def _refresh(self) -> None:
+        # Set first: other requests do not read the sources again while this one waits.
+        self._read_s = self._clock.monotonic_s()
+        for source in self._sources:
+            document = await source.read()
+            if document is None:
+                continue
+            keys = parse_key_set(document)
+            if keys is None:
+                _log.warning("keys.unreadable", source=source.name, problem="not a JWKS document")
+            else:
+                self._keys[source.name] = keys
+
+
+def parse_key_set(document: bytes) -> dict[str, RSAPublicKey] | None:
+    """The RSA keys of a JWKS document that sign, by key id. None: it is no such document. Other keys are left out."""
+    try:
+        listed = msgspec.json.decode(document)["keys"]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, LookupError, TypeError):
+        return None
+    if not isinstance(listed, list):
+        return None
+    keys: dict[str, RSAPublicKey] = {}
+    for entry in listed[:_MOST_KEYS]:
+        key = _parse_key(entry)
+        if key is not None:
+            keys[entry["kid"]] = key
+    return keys
+
+
+def _parse_key(entry: Any) -> RSAPublicKey | None:
+    if not isinstance(entry, dict) or not isinstance(entry.get("kid"), str):
+        return None
+    if entry.get("kty") != "RSA" or entry.get("use", "sig") != "sig" or entry.get("alg", ALGORITHM) != ALGORITHM:
+        return None
+    public = {name: entry.get(name) for name in ("kty", "n", "e")}
+    try:
+        key = jwt.PyJWK(public, algorithm=ALGORITHM).key
+    except (jwt.PyJWTError, ValueError, TypeError, AttributeError):
+        return None
+    return key if isinstance(key, RSAPublicKey) and key.key_size >= _SMALLEST_BITS else None

@@ -1,0 +1,1 @@
+"""Reports of the fleet manager: metrics, one sentence per pass, and the journal."""

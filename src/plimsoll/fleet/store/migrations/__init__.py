@@ -1,0 +1,1 @@
+"""The schema by versions: Alembic revisions, written by hand. A revision that was released never changes."""

@@ -1,0 +1,83 @@
+"""The rows as a worker sees them: it reads at any time, and writes only while it may act."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from plimsoll.fleet.model.clusters import Cluster
+    from plimsoll.fleet.model.kafkas import KafkaRequest
+    from plimsoll.fleet.model.search import Search
+    from plimsoll.fleet.model.statuses import ClusterStatus, KafkaStatus
+    from plimsoll.fleet.model.units import KafkaCount
+    from plimsoll.fleet.ports import ClusterChanges, FleetStore, KafkaChanges, KafkaFilter, Page
+    from plimsoll.fleet.workers.leases import WorkerLease
+
+
+class LeasedStore:
+    """Rows under the lease of one worker. Every write raises `LeaseLost` once the time of its holder is over.
+
+    The deadline is checked here by the clock of this process, and once more by the database in the transaction.
+    """
+
+    def __init__(self, store: FleetStore, lease: WorkerLease) -> None:
+        self._store = store
+        self._lease = lease
+
+    # ---- reads
+
+    async def list_clusters(self, statuses: Collection[ClusterStatus] | None = None) -> tuple[Cluster, ...]:
+        return await self._store.list_clusters(statuses)
+
+    async def list_failed_since(self, since: datetime) -> tuple[Cluster, ...]:
+        return await self._store.list_failed_since(since)
+
+    async def list_kafkas(
+        self, statuses: Collection[KafkaStatus], *, cluster_id: str | None = None
+    ) -> tuple[KafkaRequest, ...]:
+        return await self._store.list_kafkas(statuses, cluster_id=cluster_id)
+
+    async def search_kafkas(
+        self, visible: KafkaFilter, search: Search | None, page: Page
+    ) -> tuple[int, tuple[KafkaRequest, ...]]:
+        return await self._store.search_kafkas(visible, search, page)
+
+    async def list_expired(self, at: datetime) -> tuple[KafkaRequest, ...]:
+        return await self._store.list_expired(at)
+
+    async def count_statuses(self) -> dict[KafkaStatus, int]:
+        return await self._store.count_statuses()
+
+    async def count_kafkas(self) -> tuple[KafkaCount, ...]:
+        return await self._store.count_kafkas()
+
+    # ---- writes
+
+    async def insert_cluster(self, cluster: Cluster, *, max_parallel: int) -> bool:
+        self._lease.check()
+        return await self._store.insert_cluster(cluster, max_parallel=max_parallel)
+
+    async def change_cluster(
+        self, row_id: str, changes: ClusterChanges, *, statuses: Collection[ClusterStatus]
+    ) -> Cluster | None:
+        self._lease.check()
+        return await self._store.change_cluster(row_id, changes, statuses=statuses)
+
+    async def change_kafka(
+        self, row_id: str, changes: KafkaChanges, *, statuses: Collection[KafkaStatus], placement_id: str | None = None
+    ) -> KafkaRequest | None:
+        self._lease.check()
+        return await self._store.change_kafka(row_id, changes, statuses=statuses, placement_id=placement_id)
+
+    async def place_kafka(
+        self, row_id: str, cluster: Cluster, changes: KafkaChanges, *, statuses: Collection[KafkaStatus]
+    ) -> KafkaRequest | None:
+        self._lease.check()
+        return await self._store.place_kafka(row_id, cluster, changes, statuses=statuses)
+
+    async def remove_kafka(self, row_id: str, *, statuses: Collection[KafkaStatus]) -> bool:
+        self._lease.check()
+        return await self._store.remove_kafka(row_id, statuses=statuses)
