@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.fleet.model.records import Record
+from plimsoll.fleet.model.pools import PoolBounds, name_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,19 +20,6 @@ if TYPE_CHECKING:
 ZONES: Final = 3
 UNITS_PER_NODE: Final = {"standard": Fraction(1, 3), "developer": Fraction(10)}
 """Streaming units that a node of the type's pool carries, as agents report them (docs/design/fleet.md 11)."""
-
-
-class PoolBounds(Record):
-    """A machine pool as it is sent to the provider."""
-
-    id: str
-    machine_type: str
-    min_replicas: int
-    max_replicas: int
-
-
-def name_pool(instance_type: str) -> str:
-    return f"kafka-{instance_type}"
 
 
 def build_pools(

@@ -14,9 +14,10 @@ from plimsoll.core.formatting import format_count, format_time
 from plimsoll.core.plans import Action, NotDone, Plan
 from plimsoll.fleet.model.clusters import Cluster, Locator
 from plimsoll.fleet.model.kafkas import needs_zones
+from plimsoll.fleet.model.pools import PoolBounds  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.fleet.model.records import Record
 from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType, ProviderType, ScalingType
-from plimsoll.fleet.planning.machine_pools import PoolBounds, build_pools
+from plimsoll.fleet.planning.machine_pools import build_pools
 from plimsoll.fleet.planning.plan_parts import build_plan, build_reason, refer_to_capacity
 
 if TYPE_CHECKING:
