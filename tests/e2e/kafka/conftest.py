@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.kafka.kafka_distributions import need_distribution
 from tests.e2e.kafka.real_kafka import RealKafka
+from tests.e2e.kafka.shared_cluster import SharedCluster
 from tests.kafka.brokers.tls_listeners import UNCLOSED, collect_sockets
 
 if TYPE_CHECKING:
@@ -25,21 +26,20 @@ def kafka_distribution() -> KafkaDistribution:
 @pytest.fixture(scope="session")
 def kafka_cluster(
     kafka_distribution: KafkaDistribution, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RealKafka]:
-    """A running cluster. Tests use `kafka`."""
-    cluster = RealKafka(kafka_distribution, tmp_path_factory.mktemp("kafka"))
+) -> Iterator[SharedCluster[RealKafka]]:
+    """The cluster of the worker. Tests use `kafka`."""
+    directory = tmp_path_factory.mktemp("kafka")
+    shared = SharedCluster(lambda number: RealKafka(kafka_distribution, directory / str(number)))
     try:
-        cluster.start()
-        yield cluster
+        yield shared
     finally:
-        cluster.close()
+        shared.close()
 
 
 @pytest.fixture
-def kafka(kafka_cluster: RealKafka) -> RealKafka:
+def kafka(kafka_cluster: SharedCluster[RealKafka]) -> RealKafka:
     """A cluster of three brokers without topics."""
-    kafka_cluster.make_as_new()
-    return kafka_cluster
+    return kafka_cluster.get(RealKafka.make_as_new)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -95,6 +95,7 @@ process.roles=broker
 node.id={node}
 broker.rack={rack}
 controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}
+initial.broker.registration.timeout.ms=600000
 listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure_port},LOGIN://127.0.0.1:{login_port}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure_port},LOGIN://127.0.0.1:{login_port}
 controller.listener.names=CONTROLLER
@@ -161,12 +162,21 @@ class RealKafka:
 
     def start(self, brokers: Sequence[int] = FIRST_BROKERS) -> None:
         """Start the controller and brokers, and wait until all brokers are registered and serve."""
+        self._directory.mkdir(exist_ok=True)
         self._write_certificates()
         self._format_controller()
         self._controller.start()
         for broker in brokers:
             self._launch(broker)
         self._wait_for(brokers)
+
+    def describe_processes(self) -> str:
+        """Which processes run, and the end of what each one wrote."""
+        described = []
+        for node in (self._controller, *self._brokers.values()):
+            state = "runs" if node.is_running else f"ended with {node.exit_code}"
+            described.append(f"--- {node.directory.name} {state}:\n{node.read_log()}")
+        return "\n".join(described)
 
     def close(self) -> None:
         """Stop all processes: brokers first, because they hang without a controller."""
@@ -413,7 +423,9 @@ class RealKafka:
         ]
         options = ["-t", self.cluster_id, "-c", str(properties), "--standalone", *credentials]
         tool = self._distribution.build_command("kafka.tools.StorageTool", "format", *options)
-        done = subprocess.run(tool, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            tool, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=PATIENCE_S
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
     def _write_certificates(self) -> None:

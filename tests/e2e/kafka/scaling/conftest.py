@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.kafka.scaling.kafka_chain import KafkaChain
+from tests.e2e.kafka.shared_cluster import SharedCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def chain(kafka_distribution: KafkaDistribution, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaChain]:
     assert kafka_distribution
-    started = KafkaChain(tmp_path_factory.mktemp("chain"))
+    directory = tmp_path_factory.mktemp("chain")
+    shared = SharedCluster(lambda number: KafkaChain(directory / str(number)))
     try:
-        started.start()
-        yield started
+        yield shared.get()
     finally:
-        started.close()
+        shared.close()

@@ -29,7 +29,7 @@ from tests.e2e.timeouts import PATIENCE_S
 from tests.e2e.up.up_processes import REPOSITORY, UpProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from plimsoll.kafka.brokers.ports import ConfigChange
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 FIRST_BROKERS = 3
 CONTROLLER_POD = "my-cluster-controllers-100"
 MOVING = "Rebalancing"
+_SHOWN = 3_000
 _NODES = "tests.e2e.kafka.scaling.nodes_process"
 _OPERATOR = "tests.e2e.kafka.scaling.operator_process"
 _STRIMZI = "tests.e2e.kafka.scaling.strimzi_process"
@@ -55,20 +56,36 @@ class KafkaChain(TriedKafka):
 
     def start(self) -> None:
         """Start all parts, and wait until there are brokers with topics."""
+        self.directory.mkdir(exist_ok=True)
         self.start_server()
         self._launch("nodes", "-m", _NODES, str(self.kubeconfig), str(self.brokers_directory))
         # An operator does not start without the definitions.
         has_kafka = ("get", "kafka", "my-cluster", "-n", "kafka")
-        self.up.until(lambda: self.up.stated(*has_kafka).code == 0, "the objects are there")
+        self._wait_until(lambda: self.up.stated(*has_kafka).code == 0, "the objects are there")
         self.start_operator()
-        self.up.until(lambda: self.count_ready() == FIRST_BROKERS, "the brokers are ready")
+        self._wait_until(lambda: self.count_ready() == FIRST_BROKERS, "the brokers are ready")
         self.bootstrap = ",".join(self.list_addresses())
         asyncio.run(fill_topics(tuple(self.list_addresses()), None))
+
+    def _wait_until(self, is_so: Callable[[], bool], what: str) -> None:
+        """A part that has ended ends the waiting."""
+
+        def look() -> bool:
+            ended = [process.args for process in self._processes if process.poll() is not None]
+            assert not ended, f"ended before {what}: {ended}"
+            return is_so()
+
+        self.up.until(look, what)
 
     def close(self) -> None:
         for process in reversed(self._processes):
             process.kill()
             process.wait()
+
+    def describe_processes(self) -> str:
+        """The end of what each part and each node wrote."""
+        logs = [*self.directory.glob("*.log"), *self.brokers_directory.glob("*/*/*/log")]
+        return "\n".join(f"--- {path}:\n{path.read_text(errors='replace')[-_SHOWN:]}" for path in sorted(logs))
 
     @property
     def kubeconfig(self) -> Path:
