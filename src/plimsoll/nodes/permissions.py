@@ -22,6 +22,7 @@ from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
 from plimsoll.nodes.observing.other_autoscalers import KARPENTER_LEASE
 from plimsoll.nodes.rivals import NODE_RIVALS, check_node_rivals
 from plimsoll.nodes.running_permissions import adapt_node_requirements, adapt_request_requirements
+from plimsoll.nodes.zone_checks import GROUP_ZONES, check_group_zones
 
 LAST_PLANS_MAP: Final = "plimsoll-nodes-last-plans"
 """The ConfigMap with the last plan of each object."""
@@ -117,7 +118,7 @@ NODES: Final = Requirements(
         ),
         declare_event_permission(Scope.EVERYWHERE),
     ),
-    rivals=_RIVALS,
+    rivals=(*_RIVALS, RivalCheck(name=GROUP_ZONES, find=check_group_zones)),
     adapt=adapt_node_requirements,
 )
 

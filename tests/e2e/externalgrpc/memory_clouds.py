@@ -40,6 +40,13 @@ class MemoryCloud:
     async def get_cloud(self) -> Cloud:
         return Cloud()
 
+    def forecast_zones(
+        self, cloud: Cloud, groups: Sequence[NodeGroup], machines: Sequence[Machine]
+    ) -> dict[str, tuple[str, ...]]:
+        """Its machines are in no zone."""
+        del cloud, groups, machines
+        return {}
+
     async def list_machine_types(self) -> tuple[MachineType, ...]:
         return (SMALL,)
 

@@ -152,3 +152,20 @@ def test_only_controllers_that_were_asked_for_have_rivals():
     with DiagnosedCluster() as cluster:
         checks = {finding.check for finding in cluster.examined("tidb").findings}
     assert not checks & {"rivals.nodes", "rivals.kafka"}
+
+
+def test_groups_over_several_zones_are_named_with_what_happens_to_pods_with_zone_rules():
+    zone, group = "topology.kubernetes.io/zone", "cloud.google.com/gke-nodepool"
+    with DiagnosedCluster() as cluster:
+        for name, pool, in_zone in [("n1", "wide", "a"), ("n2", "wide", "b"), ("n3", "narrow", "a")]:
+            make_node(cluster, name, labels={group: pool, zone: in_zone})
+        finding = found(cluster.examined("nodes"), "zones.nodes")
+    assert (finding.level, finding.message) == ("warn", "a node group lies in several zones: wide in a, b")
+    assert finding.details == {"zones": {"wide": ["a", "b"]}}
+    assert "pods bound to one zone" in finding.fix
+
+
+def test_groups_of_one_zone_each_are_fine():
+    with DiagnosedCluster() as cluster:
+        make_node(cluster, "n1", labels={"agentpool": "one", "topology.kubernetes.io/zone": "a"})
+        assert found(cluster.examined("nodes"), "zones.nodes").level == "ok"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from plimsoll.local.cloud.faults.call_log import CallRecord
 from plimsoll.objects.api.simulated_cloud import NodeGroup, NodeGroupSpec
 from plimsoll.objects.api.simulated_cloud_errors import CloudRefused, NoSuchGroup, NotSupported
 from tests.local.cloud.builders import CloudCluster, at
+
+if TYPE_CHECKING:
+    from plimsoll.local.cloud.api import SimulatedCloud
 
 
 def test_growing_raises_the_target_once():
@@ -232,3 +237,22 @@ def test_room_for_all_is_looked_for_again_when_others_were_faster(monkeypatch: p
         with pytest.raises(CloudRefused, match="room for 1 of 2"):
             world.do(world.cloud.atomic_increase_size("g", 2))
         assert world.do(world.cloud.target_size("g")) == 0
+
+
+async def forecast(cloud: SimulatedCloud) -> tuple[str, ...]:
+    answer = cloud.forecast_zones(await cloud.get_cloud(), await cloud.node_groups(), await cloud.list_machines())
+    return answer["g"]
+
+
+@pytest.mark.parametrize("stock", [[], [{"name": "b", "machineType": "small", "zone": "b", "machines": 1}]])
+@pytest.mark.parametrize("target", [0, 1, 2, 5])
+def test_machines_come_from_the_zones_that_were_forecast(target: int, stock: list[dict[str, object]]):
+    with CloudCluster(zones=["a", "b", "c"], stock=stock) as world:
+        world.group("g", target=target, bootSeconds=60)
+        *coming, following = world.do(forecast(world.cloud))
+        machines = {name: machine.spec.zone for name, machine in world.machines().items()}
+        assert coming == [*machines.values()]
+        world.do(world.cloud.increase_size("g", 1))
+        assert world.machines()[f"g-{target}"].spec.zone == following
+        world.after(60)
+        assert len(world.do(forecast(world.cloud))) == 1, "every machine has its node"

@@ -49,7 +49,7 @@ class CustomResource(Value):
 
 
 class RivalCheck(Value):
-    """A check for another program that does the work of the controller already."""
+    """A check for another program that does the work of the controller already, or for objects it cannot serve well."""
 
     name: str
     """The name of the check in the findings."""

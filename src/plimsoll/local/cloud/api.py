@@ -35,6 +35,7 @@ from plimsoll.objects.api.simulated_cloud import (
     GROUP_LABEL,
     THE_CLOUD,
     Cloud,
+    CloudSpec,
     FaultKind,
     Machine,
     MachineError,
@@ -125,6 +126,17 @@ class SimulatedCloud:
 
     async def list_quotas(self) -> tuple[Quota, ...]:
         return (await self.get_cloud()).spec.quotas
+
+    def forecast_zones(
+        self, cloud: Cloud, groups: Sequence[NodeGroup], machines: Sequence[Machine]
+    ) -> dict[str, tuple[str, ...]]:
+        """By group: the zones of its machines that have no node yet, then the zone that its next machine comes from.
+
+        They follow from what was read, as the controller of the cloud decides them.
+        """
+        planner = Planner(self._build_view(cloud.spec, groups, machines))
+        planner.plan()
+        return {group.metadata.name: planner.forecast_zones(group) for group in groups}
 
     async def build_template_node(self, group: str) -> Node:
         """A node as the group would give it, ready and empty."""
@@ -302,18 +314,20 @@ class SimulatedCloud:
             raise CloudRefused(f"node group {group.metadata.name}: {shape.problem}")
         return shape
 
-    async def _check_room(self, group: NodeGroup, delta: int) -> None:
-        """Counting what other groups want and have not got yet as taken."""
-        spec = (await self.get_cloud()).spec
-        view = CloudView(
+    def _build_view(self, spec: CloudSpec, groups: Sequence[NodeGroup], machines: Sequence[Machine]) -> CloudView:
+        return CloudView(
             cloud=spec,
             offer=list_sold_machine_types(spec),
-            groups=await self.node_groups(),
-            machines=await self.list_machines(),
+            groups=tuple(groups),
+            machines=tuple(machines),
             nodes=(),
             now=self._clock.now(),
         )
-        planner = Planner(view)
+
+    async def _check_room(self, group: NodeGroup, delta: int) -> None:
+        """Counting what other groups want and have not got yet as taken."""
+        spec = (await self.get_cloud()).spec
+        planner = Planner(self._build_view(spec, await self.node_groups(), await self.list_machines()))
         planner.plan()
         shape = await self._get_template(group)
         for number in range(delta):

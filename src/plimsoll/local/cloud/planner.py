@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -179,6 +180,17 @@ class Planner:
             orphans=tuple(self._orphans),
             wake_at=min(self._due, default=None),
         )
+
+    def forecast_zones(self, group: NodeGroup) -> tuple[str, ...]:
+        """After `plan`: the zones of the group's machines that have no node yet, then the zone of its next machine."""
+        shape = self.find_template(group)
+        if isinstance(shape, InvalidTemplate):
+            return ()
+        staying = [machine for machine in self._members[group.metadata.name] if not is_being_removed(machine)]
+        coming = [machine.spec.zone for machine in staying if machine.status.state == MachineState.CREATING]
+        new = [new_machine.spec.zone for new_machine in self._plan_new_machines(group) if new_machine.error is None]
+        following, _ = self._choose_zone(shape, Counter([*(machine.spec.zone for machine in staying), *new]))
+        return (*coming, *new, following)
 
     # ---- what is there
 

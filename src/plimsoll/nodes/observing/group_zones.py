@@ -1,7 +1,8 @@
 """In which zone the next machine of a group over several zones is expected (docs/design/nodes.md 6.5). Pure.
 
 A template is made from one node, so its zone is that of this node. Clouds put the next machine into the zone with the
-fewest machines of the group. The zones are those that the provider names, and those of the group's nodes. If machines
+fewest machines of the group. The zones are those that the provider names, and those of the group's nodes. A provider
+that knows where the next machine comes from is believed; otherwise the zone with the fewest is expected. If machines
 came in other zones than expected, the zone that was missed is not expected for a while: a group must not grow again and
 again for pods that its new machines do not serve.
 """
@@ -76,7 +77,12 @@ class GroupZones:
         for group, known in by_group.items():
             zones = tuple(dict.fromkeys((*cloud.groups[group].zones, *sorted(known.there))))
             if len(zones) > 1:
-                found[group] = self._forecast_group(group, zones, known, health)
+                forecast = cloud.groups[group].zone_forecast
+                if forecast:
+                    upcoming = (*known.starting, *forecast[:-1])
+                    found[group] = ZoneForecast(zones=zones, upcoming=upcoming, next=forecast[-1])
+                else:
+                    found[group] = self._forecast_group(group, zones, known, health)
         self._settled = {group: settled for group, settled in self._settled.items() if group in found}
         return found
 

@@ -19,7 +19,7 @@ from plimsoll.nodes.model.node_templates import PROFILE_LABEL
 from plimsoll.nodes.model.snapshot import CapacityType, GroupScaleDownOptions, MachineType, NodeGroup
 from plimsoll.nodes.observing.provider_bounds import bound_group, bound_machine_type
 from plimsoll.nodes.planning.state.group_sizes import find_size_bounds
-from plimsoll.nodes.providers.ports import NodeOwners, ZonedGroup
+from plimsoll.nodes.providers.ports import NodeOwners, ZonedGroup, ZoneForecastingGroup
 from plimsoll.nodes.providers.values import GroupOptions, Instance, NodeRef, Span
 from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
 
@@ -50,6 +50,8 @@ class NodeGroupState:
     price_per_hour: float | None = None
     zones: tuple[str, ...] = ()
     """The zones that its machines may be in, if the provider names them."""
+    zone_forecast: tuple[str, ...] = ()
+    """The zones of machines without a node, then of the next machine, if the provider knows them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +159,7 @@ async def _read_group(
 ) -> NodeGroupState:
     defaults = _build_default_options(policy)
     options = await port.get_options(defaults)
+    zones = await port.get_zones() if isinstance(port, ZonedGroup) else ()
     # Asked here, so that a provider that does not answer ends the loop before it acts; providers keep the answer.
     await port.can_increase_atomically()
     return NodeGroupState(
@@ -166,7 +169,8 @@ async def _read_group(
         options=defaults if isinstance(options, NotImplementedByProvider) else options,
         template=template,
         price_per_hour=await _read_price(provider, template, now),
-        zones=await port.get_zones() if isinstance(port, ZonedGroup) else (),
+        zones=zones,
+        zone_forecast=await port.forecast_zones() if len(zones) > 1 and isinstance(port, ZoneForecastingGroup) else (),
     )
 
 

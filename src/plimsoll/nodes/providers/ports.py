@@ -176,6 +176,15 @@ class ZonedGroup(Protocol):
 
 
 @runtime_checkable
+class ZoneForecastingGroup(ZonedGroup, Protocol):
+    """An optional part of a group over several zones, for a provider that knows where the next machine comes from."""
+
+    async def forecast_zones(self) -> tuple[str, ...]:
+        """The zones of machines that have no node yet, then the zone of the next machine; empty: not known now."""
+        ...
+
+
+@runtime_checkable
 class NodeOwners(Protocol):
     """An optional part of a provider: the owners of all nodes by one call."""
 

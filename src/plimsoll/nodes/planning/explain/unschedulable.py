@@ -17,6 +17,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.node_templates import build_planned_node
 from plimsoll.nodes.model.reasons import MAX_SIZE_REACHED
 from plimsoll.nodes.planning.explain.missing_zones import explain_missing_zones
+from plimsoll.nodes.planning.explain.next_machines import explain_next_machines
 from plimsoll.nodes.planning.explain.rejections import LISTED, NAMED, explain_rejections, shorten_names
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
@@ -146,6 +147,7 @@ def explain_unschedulable(
         *_explain_impossible(problem, number),
         *placement.refused.get(number, ()),
         *explain_missing_zones(problem, placement, number),
+        *explain_next_machines(problem, number),
         *explain_rejections(problem, number, offered),
         *_explain_full(problem, placement, number, usable),
         *_explain_skipped_groups(problem),

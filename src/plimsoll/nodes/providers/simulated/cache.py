@@ -21,7 +21,7 @@ from plimsoll.objects.api.simulated_cloud import ErrorClass as CloudErrorClass
 from plimsoll.objects.api.simulated_cloud_errors import CloudRefused, NoSuchGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
     from plimsoll.nodes.providers.values import NodeRef
@@ -57,6 +57,8 @@ class SimulatedCloudCache:
         self._sold: dict[str, SoldType] = {}
         self._cloud: Cloud | None = None
         self._templates: dict[str, tuple[NodeGroupSpec, int, Node | UnknownTemplate]] = {}
+        self._zones: Mapping[str, tuple[str, ...]] | None = None
+        """By group, as the cloud forecasts them; None: not computed since the last change."""
 
     async def refresh(self) -> None:
         """Read everything. If that fails, the old copy is not used again."""
@@ -70,11 +72,13 @@ class SimulatedCloudCache:
         self._build_index()
         self._templates = {name: kept for name, kept in self._templates.items() if name in self._groups}
         self._stale.clear()
+        self._zones = None
         self._is_there = True
 
     def invalidate(self, group: str) -> None:
         """Forget a group after a change, or an attempt to change it."""
         self._stale.add(group)
+        self._zones = None
 
     async def get_groups(self) -> dict[str, NodeGroup]:
         await self._ensure_loaded()
@@ -130,6 +134,15 @@ class SimulatedCloudCache:
         zones = await self.get_zones()
         sold = (await self.get_machine_types()).get(machine_type)
         return zones if sold is None else build_machine_type(sold, zones=zones).zones
+
+    async def forecast_zones(self, group: str) -> tuple[str, ...]:
+        """The zones of its machines that have no node yet, then of its next machine; empty: the cloud does not know."""
+        groups = await self.get_groups()
+        assert self._cloud is not None
+        if self._zones is None:
+            machines = [machine for members in self._machines.values() for machine in members]
+            self._zones = self._port.forecast_zones(self._cloud, [*groups.values()], machines)
+        return self._zones.get(group, ())
 
     async def get_template(self, group: NodeGroup) -> Node | UnknownTemplate:
         """The template of a group, read once per shape of the group."""

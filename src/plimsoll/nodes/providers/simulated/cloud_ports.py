@@ -22,7 +22,7 @@ from plimsoll.objects.api.simulated_cloud_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
     from typing import TypeVar
 
     from plimsoll.objects.api.nodes import Node
@@ -51,6 +51,12 @@ class CloudPort(Protocol):
     async def list_machines(self, group: str = "") -> tuple[Machine, ...]: ...
 
     async def get_cloud(self) -> Cloud: ...
+
+    def forecast_zones(
+        self, cloud: Cloud, groups: Sequence[NodeGroup], machines: Sequence[Machine]
+    ) -> Mapping[str, tuple[str, ...]]:
+        """By group: the zones of its machines that have no node yet, then the zone that its next machine comes from."""
+        ...
 
     async def list_machine_types(self) -> tuple[MachineType, ...]: ...
 

@@ -66,6 +66,9 @@ class SimulatedGroup:
         spec = (await self._get_current()).spec
         return spec.zones or await self._cache.get_zones_of_type(spec.machine_type)
 
+    async def forecast_zones(self) -> tuple[str, ...]:
+        return await self._cache.forecast_zones(self._name)
+
     async def nodes(self) -> tuple[Instance, ...]:
         return tuple(build_instance(machine) for machine in await self._cache.list_machines(self._name))
 
