@@ -12,11 +12,12 @@ SECRETS: Final = frozenset({"client_secret", "canary_service_account_client_secr
 """Fields that no text, log, answer or export shows."""
 
 
-def _keep_name(field: str) -> str:
+def keep_name(field: str) -> str:
+    """For documents whose names are in snake case."""
     return field
 
 
-class Record(Value, rename=_keep_name):
+class Record(Value, rename=keep_name):
     """A row, or a part of one that is stored as JSON. Export and import use the same names."""
 
     def __repr__(self) -> str:

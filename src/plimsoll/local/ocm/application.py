@@ -28,14 +28,14 @@ from plimsoll.local.ocm.documents import (
     present_pool,
     present_sync_set,
 )
-from plimsoll.local.ocm.faults import CallFault, CallLog, FaultKind, OcmFaults, ReceivedCall
+from plimsoll.local.ocm.faults import CallFault, FaultKind, OcmFaults, ReceivedCall, ReceivedCalls
 from plimsoll.local.ocm.requests import (
     AddonBody,
+    CallRefused,
     ClusterBody,
     IdentityProviderBody,
     PoolBody,
     PoolPatch,
-    RequestRefused,
     Search,
     SyncSetBody,
     read_body,
@@ -84,7 +84,7 @@ class OcmApplication:
 
     def __init__(self, clusters: OcmClusters, settings: OcmSettings, *, clock: Clock, entropy: Entropy) -> None:
         self.faults = OcmFaults()
-        self.log = CallLog()
+        self.log = ReceivedCalls()
         self._clusters = clusters
         self._settings = settings
         self._clock = clock
@@ -125,15 +125,15 @@ class OcmApplication:
             response: Response | None = self._answer(name, path, request, content)
         else:
             # As in a server behind a socket, a request goes on when its client no longer waits.
-            striking = asyncio.create_task(self._strike(fault, lambda: self._answer(name, path, request, content)))
-            self._late.add(striking)
-            striking.add_done_callback(self._late.discard)
-            response = await asyncio.shield(striking)
+            faulty = asyncio.create_task(self._apply_fault(fault, lambda: self._answer(name, path, request, content)))
+            self._late.add(faulty)
+            faulty.add_done_callback(self._late.discard)
+            response = await asyncio.shield(faulty)
         status = 0 if response is None else response.status_code
         self.log.end(number, msgspec.structs.replace(received, status=status))
         return response
 
-    async def _strike(self, fault: CallFault, answer: Callable[[], Response]) -> Response | None:
+    async def _apply_fault(self, fault: CallFault, answer: Callable[[], Response]) -> Response | None:
         match fault.kind:
             case FaultKind.STATUS:
                 return self._build_error(HTTPStatus(fault.status), "a fault of the simulated OCM")
@@ -177,7 +177,7 @@ class OcmApplication:
         query = dict(parse_qsl(request.url.query, max_num_fields=20))
         try:
             status, document = handler(_Call(path=path, query=query, body=body))
-        except RequestRefused as error:
+        except CallRefused as error:
             return self._build_error(HTTPStatus(error.status), error.reason)
         if document is None:
             return PageResponse(status=status, content_type=JSON)
@@ -287,7 +287,7 @@ class _Handlers:
     def create_sync_set(self, call: _Call) -> _Answer:
         body = read_body(call.body, SyncSetBody)
         if not body.id:
-            raise RequestRefused(400, "id is missing")
+            raise CallRefused(400, "id is missing")
         self._clusters.apply_sync_set(call.id, body.id, body, is_new=True)
         return HTTPStatus.CREATED, present_sync_set(body.id, body.resources)
 
@@ -357,9 +357,9 @@ def _list(kind: str, found: list[dict[str, Any]], call: _Call) -> _Answer:
     try:
         page, size = int(call.query.get("page", "1")), int(call.query.get("size", str(_MOST_ITEMS)))
     except ValueError as error:
-        raise RequestRefused(400, "page and size are numbers") from error
+        raise CallRefused(400, "page and size are numbers") from error
     if page < 1 or not 1 <= size <= _MOST_ITEMS:
-        raise RequestRefused(400, f"page starts at 1, and size ends at {_MOST_ITEMS}")
+        raise CallRefused(400, f"page starts at 1, and size ends at {_MOST_ITEMS}")
     items = found[(page - 1) * size : page * size]
     return HTTPStatus.OK, build_list(kind, items, page=page, size=size, total=len(found))
 

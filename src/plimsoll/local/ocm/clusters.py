@@ -15,10 +15,10 @@ from plimsoll.local.ocm.ports import DEFAULT_POOL, ClusterSpec, PoolSpec
 from plimsoll.local.ocm.requests import (
     AddonBody,
     Autoscaling,
+    CallRefused,
     ClusterBody,
     IdentityProviderBody,
     PoolBody,
-    RequestRefused,
     SyncSetBody,
 )
 from plimsoll.local.ocm.state import AddonInstallation, ClusterState, OcmCluster
@@ -73,7 +73,7 @@ class OcmClusters:
     def get(self, cluster_id: str) -> OcmCluster:
         cluster = self._clusters.get(cluster_id)
         if cluster is None:
-            raise RequestRefused(404, _NO_CLUSTER.format(id=cluster_id[:50]))
+            raise CallRefused(404, _NO_CLUSTER.format(id=cluster_id[:50]))
         return cluster
 
     def fail_creations(self, times: int = 1, message: str = "the account has no quota left") -> None:
@@ -89,9 +89,9 @@ class OcmClusters:
     def create(self, body: ClusterBody) -> OcmCluster:
         is_taken = any(cluster.spec.name == body.name for cluster in self._clusters.values())
         if is_taken and self._settings.has_unique_names:
-            raise RequestRefused(400, f"Cluster name '{body.name}' already exists")
+            raise CallRefused(400, f"Cluster name '{body.name}' already exists")
         if len(self._clusters) >= _MOST_CLUSTERS:
-            raise RequestRefused(400, f"there are {_MOST_CLUSTERS} clusters already")
+            raise CallRefused(400, f"there are {_MOST_CLUSTERS} clusters already")
         bounds = body.nodes.autoscale_compute
         bounds.check(zones=1)
         zones = tuple(f"{body.region.id}{zone}" for zone in (ZONES if body.multi_az else ZONES[:1]))
@@ -136,7 +136,7 @@ class OcmClusters:
     def add_pool(self, cluster_id: str, body: PoolBody) -> PoolSpec:
         cluster = self._get_usable(cluster_id)
         if body.id in cluster.pools or body.id == DEFAULT_POOL:
-            raise RequestRefused(409, f"machine pool '{body.id}' already exists")
+            raise CallRefused(409, f"machine pool '{body.id}' already exists")
         body.autoscaling.check(zones=len(cluster.spec.zones))
         pool = PoolSpec(
             id=body.id,
@@ -167,24 +167,24 @@ class OcmClusters:
     def install(self, cluster_id: str, body: AddonBody) -> AddonInstallation:
         cluster = self._get_usable(cluster_id)
         if body.addon is None:
-            raise RequestRefused(400, "addon.id is missing")
+            raise CallRefused(400, "addon.id is missing")
         if body.addon.id in cluster.addons:
-            raise RequestRefused(409, f"add-on '{body.addon.id}' is installed already")
+            raise CallRefused(409, f"add-on '{body.addon.id}' is installed already")
         if self._settings.addon_ids and body.addon.id not in self._settings.addon_ids:
-            raise RequestRefused(404, f"there is no add-on '{body.addon.id}'")
+            raise CallRefused(404, f"there is no add-on '{body.addon.id}'")
         return self._keep_addon(cluster, body.addon.id, body.parameters.to_dict())
 
     def update_addon(self, cluster_id: str, addon_id: str, body: AddonBody) -> AddonInstallation:
         cluster = self._get_usable(cluster_id)
         known = get_addon(cluster, addon_id)
         if known.state == "installing":
-            raise RequestRefused(409, f"add-on '{addon_id}' is being installed")
+            raise CallRefused(409, f"add-on '{addon_id}' is being installed")
         return self._keep_addon(cluster, addon_id, known.parameters | body.parameters.to_dict())
 
     def apply_sync_set(self, cluster_id: str, name: str, body: SyncSetBody, *, is_new: bool) -> None:
         cluster = self._get_usable(cluster_id)
         if is_new and name in cluster.sync_sets:
-            raise RequestRefused(409, f"sync set '{name}' already exists")
+            raise CallRefused(409, f"sync set '{name}' already exists")
         if not is_new:
             get_sync_set(cluster, name)
         self.keep(structs.replace(cluster, sync_sets={**cluster.sync_sets, name: body.resources}))
@@ -198,7 +198,7 @@ class OcmClusters:
     def add_identity_provider(self, cluster_id: str, body: IdentityProviderBody) -> dict[str, Any]:
         cluster = self._get_usable(cluster_id)
         if any(known["name"] == body.name for known in cluster.identity_providers.values()):
-            raise RequestRefused(400, f"identity provider '{body.name}' already exists")
+            raise CallRefused(400, f"identity provider '{body.name}' already exists")
         provider = {"kind": "IdentityProvider", "id": self._entropy.generate_uid(), "name": body.name}
         provider |= {"type": body.type, "mapping_method": "claim"}
         providers = {**cluster.identity_providers, provider["id"]: provider}
@@ -208,7 +208,7 @@ class OcmClusters:
     def _get_usable(self, cluster_id: str) -> OcmCluster:
         cluster = self.get(cluster_id)
         if cluster.state is not ClusterState.READY:
-            raise RequestRefused(400, f"the cluster is {cluster.state.value}, and has to be ready")
+            raise CallRefused(400, f"the cluster is {cluster.state.value}, and has to be ready")
         return cluster
 
     def _keep_pools(self, cluster: OcmCluster, pools: dict[str, PoolSpec]) -> None:
@@ -220,7 +220,7 @@ class OcmClusters:
         most = self._settings.most_workers
         if cluster.most_nodes > most:
             wanted = format_count(cluster.most_nodes, "worker")
-            raise RequestRefused(400, f"a cluster may have at most {most} workers, and its pools allow {wanted}")
+            raise CallRefused(400, f"a cluster may have at most {most} workers, and its pools allow {wanted}")
 
     def _keep_addon(self, cluster: OcmCluster, addon_id: str, parameters: dict[str, str]) -> AddonInstallation:
         addon = AddonInstallation(id=addon_id, parameters=parameters, installed_at=self._clock.now())
@@ -238,19 +238,19 @@ class OcmClusters:
 def get_pool(cluster: OcmCluster, pool_id: str) -> PoolSpec:
     pool = cluster.spec.default_pool if pool_id == DEFAULT_POOL else cluster.pools.get(pool_id)
     if pool is None:
-        raise RequestRefused(404, f"there is no machine pool '{pool_id[:50]}'")
+        raise CallRefused(404, f"there is no machine pool '{pool_id[:50]}'")
     return pool
 
 
 def get_addon(cluster: OcmCluster, addon_id: str) -> AddonInstallation:
     addon = cluster.addons.get(addon_id)
     if addon is None:
-        raise RequestRefused(404, f"there is no add-on installation '{addon_id[:50]}'")
+        raise CallRefused(404, f"there is no add-on installation '{addon_id[:50]}'")
     return addon
 
 
 def get_sync_set(cluster: OcmCluster, name: str) -> list[Any]:
     resources = cluster.sync_sets.get(name)
     if resources is None:
-        raise RequestRefused(404, f"there is no sync set '{name[:50]}'")
+        raise CallRefused(404, f"there is no sync set '{name[:50]}'")
     return resources

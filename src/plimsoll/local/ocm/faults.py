@@ -84,7 +84,7 @@ class OcmFaults:
         return struck
 
 
-class CallLog:
+class ReceivedCalls:
     """The latest requests, in order."""
 
     def __init__(self) -> None:

@@ -74,14 +74,16 @@ class Lifecycle:
                 while True:
                     self._has_new.clear()
                     for cluster_id in self._new:
-                        group.create_task(self._live(cluster_id), name=f"cluster {cluster_id} of the simulated OCM")
+                        group.create_task(
+                            self._run_cluster(cluster_id), name=f"cluster {cluster_id} of the simulated OCM"
+                        )
                     self._new.clear()
                     await self._has_new.wait()
         finally:
             self._new[:] = [cluster_id for cluster_id in self._events if cluster_id not in self._new] + self._new
             self._has_new.set()
 
-    async def _live(self, cluster_id: str) -> None:
+    async def _run_cluster(self, cluster_id: str) -> None:
         event = self._events[cluster_id]
         while (cluster := self._table.find(cluster_id)) is not None:
             event.clear()

@@ -18,7 +18,7 @@ _PoolId = Annotated[str, msgspec.Meta(min_length=1, max_length=30, pattern=r"^[a
 _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 
-class RequestRefused(PlimsollError):
+class CallRefused(PlimsollError):
     """The answer to a request is an error."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -49,9 +49,9 @@ class Autoscaling(_Body):
 
     def check(self, *, zones: int) -> None:
         if self.max_replicas < self.min_replicas:
-            raise RequestRefused(400, "max_replicas must be at least min_replicas")
+            raise CallRefused(400, "max_replicas must be at least min_replicas")
         if zones > 1 and (self.min_replicas % zones or self.max_replicas % zones):
-            raise RequestRefused(400, f"a pool of a multi-AZ cluster needs replicas that are multiples of {zones}")
+            raise CallRefused(400, f"a pool of a multi-AZ cluster needs replicas that are multiples of {zones}")
 
 
 class Nodes(_Body):
@@ -130,7 +130,7 @@ def read_body(content: Any, kind: type[W]) -> W:
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        raise RequestRefused(400, f"the body is not valid: {error}") from error
+        raise CallRefused(400, f"the body is not valid: {error}") from error
 
 
 _CONDITION: Final = re.compile(r"\s*(name|id)\s*(=|like)\s*'([^']*)'\s*", re.IGNORECASE)
@@ -144,7 +144,7 @@ class Search:
         for part in re.split(r"\s+and\s+", text, flags=re.IGNORECASE) if text.strip() else ():
             found = _CONDITION.fullmatch(part)
             if found is None:
-                raise RequestRefused(400, f"the search {part[:100]!r} is not understood")
+                raise CallRefused(400, f"the search {part[:100]!r} is not understood")
             field, operator, value = found.groups()
             is_like = operator.lower() == "like"
             pattern = ".*".join(map(re.escape, value.split("%"))) if is_like else re.escape(value)
