@@ -188,13 +188,18 @@ class FleetProcesses:
             assert time.monotonic() < deadline, self.read_logs()
             time.sleep(0.02)
 
-    def wait_for_acts(self, process: str, number: int = 1) -> None:
-        """Waits until a process has changed that many rows from now on."""
-        wanted = self._count_acts(process) + number
+    def wait_for_acting_leader(self, number: int = 1, *, other_than: str = "") -> str:
+        """Waits until a leader has changed that many rows. On a busy machine the lease may move meanwhile."""
         deadline = time.monotonic() + PATIENCE_S
-        while self._count_acts(process) < wanted:
+        while True:
+            leader = self.wait_for_leader(other_than=other_than)
+            wanted = self._count_acts(leader) + number
+            while self.find_leader() == leader:
+                if self._count_acts(leader) >= wanted:
+                    return leader
+                assert time.monotonic() < deadline, self.read_logs()
+                time.sleep(0.02)
             assert time.monotonic() < deadline, self.read_logs()
-            time.sleep(0.02)
 
     def list_changes(self) -> list[Change]:
         """The changes of workers, in the order of the database."""
@@ -214,13 +219,27 @@ class FleetProcesses:
         return {row[0] for row in self._connection.execute("SELECT id FROM kafka_requests").fetchall()}
 
     def check_leases(self) -> None:
-        """Every change of a worker was made by the process that held its lease then."""
+        """Every change of a worker was made by the process that held its lease then.
+
+        The leases themselves are in the audit too: between a lease that is taken and the next one of that worker only
+        its holder acts. So no two acting intervals overlap.
+        """
         holders = self._map_holders()
         changes = self.list_changes()
         assert changes, self.read_logs()
         for change in changes:
             assert change.is_held, change
             assert holders[change.holder] == change.process, change
+        rows = self._connection.execute(
+            "SELECT relation = 'leases', worker, process, after FROM audit WHERE worker IS NOT NULL "
+            "AND process LIKE 'p%' ORDER BY id"
+        ).fetchall()
+        leading: dict[str, str] = {}
+        for is_lease, worker, process, after in rows:
+            if is_lease:
+                leading[worker] = process if after else ""
+            else:
+                assert leading.get(worker) == process, f"{process} acts as {worker} while {leading.get(worker)} leads"
 
     def _map_holders(self) -> dict[str, str]:
         rows = self._connection.execute(

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.fleet.model.workers import Worker
@@ -78,6 +79,26 @@ def test_a_database_that_does_not_answer_makes_no_leader():
         assert not await lease.renew()
         assert not lease.is_leading
         await lease.release()
+
+    run_virtual(story)
+
+
+def test_a_holder_that_is_late_says_so_and_gives_the_lease_back():
+    """Its time to act is over, the lease of the database is not: another process need not wait for the rest."""
+
+    async def story(clock: Clock) -> None:
+        store = MemoryLeases(clock)
+        lease, other = build_lease(store, clock), build_lease(store, clock, "two")
+        with capture_logs() as logs:
+            await lease.renew()
+            await clock.sleep(45)
+            assert not lease.is_leading
+            assert not await other.renew()
+            await lease.renew()
+            await clock.sleep(45)
+            await lease.release()
+        assert [entry["event"] for entry in logs] == ["lease.taken", "lease.lost", "lease.taken"]
+        assert await other.renew()
 
     run_virtual(story)
 

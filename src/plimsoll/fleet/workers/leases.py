@@ -69,6 +69,8 @@ class WorkerLease:
         self._times = times
         self._clock = clock
         self._acts_until_s = _NEVER_S
+        self._is_reported = False
+        """Whether the log says that this process leads."""
         self.has_answer = True
         """Whether the database answered the last request."""
 
@@ -84,7 +86,7 @@ class WorkerLease:
     async def renew(self) -> bool:
         """Takes or renews the lease. A database that does not answer makes this process no leader."""
         requested_s = self._clock.monotonic_s()
-        was_leading = self.is_leading
+        self._report()  # The time of the holder may have ended since the last renewal.
         try:
             term = await self._store.acquire_lease(self.worker, self.holder, duration_s=self._times.duration_s)
         except PlimsollError as error:
@@ -93,15 +95,19 @@ class WorkerLease:
         else:
             self.has_answer = True
         self._acts_until_s = _NEVER_S if term is None else requested_s + self._times.acting_s
-        if self.is_leading != was_leading:
-            log.info("lease.taken" if self.is_leading else "lease.lost", worker=self.worker, holder=self.holder)
+        self._report()
         return self.is_leading
+
+    def _report(self) -> None:
+        if self.is_leading != self._is_reported:
+            self._is_reported = self.is_leading
+            log.info("lease.taken" if self.is_leading else "lease.lost", worker=self.worker, holder=self.holder)
 
     async def release(self) -> None:
         """Gives the lease up, so that another process need not wait for its end."""
-        was_leading = self.is_leading
+        may_hold = self._acts_until_s != _NEVER_S
         self._acts_until_s = _NEVER_S
-        if not was_leading:
+        if not may_hold:
             return
         try:
             await self._store.release_lease(self.worker, self.holder)

@@ -99,7 +99,7 @@ class WorkerRunner:
         return tuple([await self._run_pass(planner) for planner in self._planners if planner.name in leading])
 
     def _start_leading(self, workers: tuple[Worker, ...]) -> None:
-        log.info("workers.leading", workers=list(workers))
+        log.info("workers.leading", workers=[worker.value for worker in workers])
         self._next_tick_s = self._parts.clock.monotonic_s() + self._period_s
         for worker in workers:
             self.notify(worker)
