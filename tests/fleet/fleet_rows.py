@@ -12,12 +12,13 @@ from plimsoll.fleet.model.policy import (
     FleetPolicy,
     InstanceType,
     MachinePool,
+    ManualCluster,
     ProviderMachines,
     Region,
     RegionType,
     Size,
 )
-from plimsoll.fleet.model.statuses import ClusterStatus, ScalingType
+from plimsoll.fleet.model.statuses import ClusterStatus, ProviderType, ScalingType
 from plimsoll.fleet.model.units import KafkaCount
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -101,6 +102,23 @@ def make_cluster(row_id: str, units: int | dict[str, int] = 10, **changes: Any) 
         ),
     } | changes
     return Cluster(**({"updated_at": settings["created_at"]} | settings))
+
+
+def make_manual(row_id: str, limit: int, *, schedulable: bool = True) -> ManualCluster:
+    """An entry of the manual file for the cluster of this row."""
+    return ManualCluster(
+        name=row_id,
+        cluster_id=f"cid-{row_id}",
+        cloud_provider="aws",
+        region="us-east-1",
+        multi_az=True,
+        schedulable=schedulable,
+        kafka_instance_limit=limit,
+        status="ready",
+        provider_type=ProviderType.OCM,
+        cluster_dns="",
+        supported_instance_type="standard,developer",
+    )
 
 
 def make_kafka(row_id: str, **changes: Any) -> KafkaRequest:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
-from plimsoll.fleet.model.clusters import DynamicCapacity, StrimziVersion  # noqa: TC001 - likewise
+from plimsoll.fleet.model.clusters import DynamicCapacity, Locator, StrimziVersion  # noqa: TC001 - likewise
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -171,6 +171,18 @@ class RegionCheck(Value):
     """How many streaming units of this instance type the live Kafkas of an organisation may consume."""
 
 
+class ClusterRoom(Value):
+    """What a cluster can hold, checked in the transaction that puts a Kafka on it or lets one grow there."""
+
+    most_units: int
+    locator: Locator | None
+    """Only Kafkas of this locator share the room; None: all that are on the cluster."""
+    units: dict[str, dict[str, int]]
+    """Streaming units by instance type and size."""
+    unknown_size_units: dict[str, int]
+    """What a row with a size that is not configured counts, by instance type."""
+
+
 class InsertResult(StrEnum):
     """The outcome of inserting a Kafka request, or of changing its size."""
 
@@ -203,8 +215,13 @@ class KafkaFilter(Value):
 class KafkaStore(Protocol):
     """Kafka request rows."""
 
-    async def insert_kafka(self, kafka: KafkaRequest, check: RegionCheck | None) -> InsertResult:
-        """Checks and inserts under the lock of the Kafka's locator. `check` None: an enterprise cluster."""
+    async def insert_kafka(
+        self, kafka: KafkaRequest, check: RegionCheck | None, *, room: ClusterRoom | None = None
+    ) -> InsertResult:
+        """Checks and inserts under the lock of the Kafka's locator. `check` None: an enterprise cluster.
+
+        `room`: of the cluster that the Kafka comes to; None: it comes to none, or to one without a limit.
+        """
         ...
 
     async def change_size(
@@ -213,10 +230,10 @@ class KafkaStore(Protocol):
         size_id: str,
         check: RegionCheck,
         *,
-        cluster_units: int | None,
+        room: ClusterRoom | None,
         retention: str = "",
     ) -> InsertResult:
-        """Gives a `ready` Kafka another size, under the same lock. `cluster_units`: what its cluster can hold.
+        """Gives a `ready` Kafka another size, under the same lock. `room`: of its cluster.
 
         `retention`: how much data it may keep from now on; empty: as much as before.
         """
@@ -250,11 +267,18 @@ class KafkaStore(Protocol):
         ...
 
     async def place_kafka(
-        self, row_id: str, cluster: Cluster, changes: KafkaChanges, *, statuses: Collection[KafkaStatus]
+        self,
+        row_id: str,
+        cluster: Cluster,
+        changes: KafkaChanges,
+        *,
+        statuses: Collection[KafkaStatus],
+        room: ClusterRoom | None = None,
     ) -> KafkaRequest | None:
         """Assigns a Kafka without a place to a cluster that is still `ready`, under a lock of the cluster's row.
 
-        It also ends `empty_since` of the cluster. None: the cluster or the Kafka is no longer as it was.
+        It also ends `empty_since` of the cluster. None: the cluster or the Kafka is no longer as it was, or Kafkas that
+        grew meanwhile have taken the room.
         """
         ...
 

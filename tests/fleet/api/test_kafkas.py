@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from plimsoll.fleet.auth.issuer import UserIdentity
 from plimsoll.fleet.model.statuses import KafkaStatus, ScalingType
 from plimsoll.fleet.model.workers import Worker
+from plimsoll.fleet.ports import InsertResult, RegionCheck
 from tests.fleet.api.api_world import ALICE, ApiWorld
-from tests.fleet.fleet_rows import make_policy, offer
+from tests.fleet.fleet_rows import make_kafka, make_manual, make_policy, offer
 
 BOB = UserIdentity(user="bob", organisation="org-1")
 ADMIN_OF_ORG = UserIdentity(user="carol", organisation="org-1", is_org_admin=True)
@@ -186,6 +188,63 @@ def test_e16_the_limit_of_the_region_holds_for_a_bigger_size():
     world.add_cluster()
     answer = world.call("PATCH", make_ready(world, "orders"), {"plan": "standard.x2"}, token=world.user_token())
     assert (answer.status, answer.code) == (403, "24")
+    world.close()
+
+
+def test_e16_a_smaller_size_needs_no_limit_of_the_region():
+    """The operator closed the region meanwhile; what shrinks takes nothing there."""
+    world = ApiWorld(make_policy(offer("standard", limit=0)))
+    world.add_cluster()
+    kafka = make_kafka("k", cluster_id="cid-a", size_id="x2", status=KafkaStatus.READY, organisation_id="org-1")
+    check = RegionCheck(limit=None, sizes={}, unknown_size_units=1)
+    world.run.run_until(world.store.insert_kafka(structs.replace(kafka, owner="alice"), check))
+    smaller = world.call("PATCH", "/kafkas/k", {"plan": "standard.x1"}, token=world.user_token())
+    assert (smaller.status, smaller.document["size_id"]) == (200, "x1")
+    bigger = world.call("PATCH", "/kafkas/k", {"plan": "standard.x2"}, token=world.user_token())
+    assert (bigger.status, bigger.code) == (403, "24")
+    world.close()
+
+
+def test_e16_all_types_share_the_limit_of_a_manual_cluster():
+    manual = (make_manual("a", 3),)
+    world = ApiWorld(
+        make_policy(offer("standard"), offer("developer"), scaling_type=ScalingType.MANUAL, manual_clusters=manual)
+    )
+    world.add_cluster(units={"standard": 0, "developer": 0})
+    path = f"/kafkas/{world.create('orders').document['id']}"
+    assert world.create("trial", "developer.x1").status == 202
+    assert world.create("bills").status == 202
+    row_id = path.rpartition("/")[2]
+    ready: Any = {"status": KafkaStatus.READY}
+    world.run.run_until(world.store.change_kafka(row_id, ready, statuses=frozenset(KafkaStatus)))
+    full = world.call("PATCH", path, {"plan": "standard.x2"}, token=world.user_token())
+    assert (full.status, full.code) == (403, "24")
+    world.close()
+
+
+def test_a_cluster_that_another_request_filled_is_passed_over(monkeypatch: pytest.MonkeyPatch):
+    """Both requests saw the same room. The insert looks again, and the loser goes to the next cluster or is refused."""
+    manual = (make_manual("a", 1), make_manual("b", 1))
+    world = ApiWorld(make_policy(offer("standard"), scaling_type=ScalingType.MANUAL, manual_clusters=manual))
+    for row_id in ("a", "b"):
+        world.add_cluster(row_id)
+    insert = world.store.insert_kafka
+    rivals = iter((make_kafka("rival", cluster_id="cid-a"), None, make_kafka("other", cluster_id="cid-b"), None))
+
+    async def insert_after_rival(*given: Any, **named: Any) -> InsertResult:
+        if (rival := next(rivals, None)) is not None:
+            await insert(rival, None)
+        return await insert(*given, **named)
+
+    monkeypatch.setattr(world.store, "insert_kafka", insert_after_rival)
+    created = world.create("orders")
+    assert created.status == 202
+    placed = world.run.run_until(world.store.get_kafka(created.document["id"]))
+    assert placed is not None
+    assert placed.cluster_id == "cid-b"
+    world.run.run_until(world.store.remove_kafka(placed.id, statuses=frozenset(KafkaStatus)))
+    refused = world.create("bills")
+    assert (refused.status, refused.code) == (403, "24")
     world.close()
 
 

@@ -7,15 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.fleet.model.policy import FleetPolicy, ManualCluster, PlacementStrategy
-from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType, ProviderType, ScalingType
+from plimsoll.fleet.model.policy import FleetPolicy, PlacementStrategy
+from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType, ScalingType
 from plimsoll.fleet.planning.placement import (
     PlacementDecision,
+    build_cluster_room,
     build_placement_plan,
     check_enterprise_cluster,
     place_kafkas,
 )
-from tests.fleet.fleet_rows import NOW, count_kafkas, make_cluster, make_kafka, make_policy, offer
+from plimsoll.fleet.ports import ClusterRoom
+from tests.fleet.fleet_rows import (
+    NOW,
+    STANDARD,
+    count_kafkas,
+    make_cluster,
+    make_kafka,
+    make_manual,
+    make_policy,
+    offer,
+)
 
 if TYPE_CHECKING:
     from plimsoll.fleet.model.clusters import Cluster
@@ -47,6 +58,29 @@ def test_auto_takes_a_cluster_with_room(most: int, count: int, size_id: str, exp
     cluster = make_cluster("a", most)
     counts = (count_kafkas(cluster, count),)
     assert decide(cluster, kafkas=(make_kafka("k", size_id=size_id),), counts=counts) == expected
+
+
+def test_the_room_of_a_cluster_is_what_the_decision_counted():
+    cluster = make_cluster("a", {"standard": 7, "developer": 2})
+    room = build_cluster_room(cluster, "standard", make_policy())
+    assert room == ClusterRoom(
+        most_units=7, locator=STANDARD, units={"standard": {"x1": 1, "x2": 2}}, unknown_size_units={"standard": 2}
+    )
+    other = build_cluster_room(cluster, "premium", make_policy())
+    assert other is not None
+    assert other.most_units == 0
+
+
+@pytest.mark.parametrize(("limit", "most"), [(5, 5), (0, 0), (-1, None)])
+def test_all_types_share_the_room_of_a_manual_cluster(limit: int, most: int | None):
+    policy = make_policy(scaling_type=ScalingType.MANUAL, manual_clusters=(make_manual("a", limit),))
+    room = build_cluster_room(make_cluster("a"), "standard", policy)
+    assert (None if room is None else room.most_units) == most
+    if room is not None:
+        assert room.locator is None
+        assert set(room.units) == {"standard", "developer"}
+    assert build_cluster_room(make_cluster("b"), "standard", policy) is None
+    assert build_cluster_room(make_cluster("a"), "standard", make_policy(scaling_type=ScalingType.NONE)) is None
 
 
 def test_the_oldest_cluster_with_room_is_taken_and_all_candidates_are_listed():
@@ -115,22 +149,6 @@ def test_a_cluster_that_is_closed_gets_no_kafka():
 def test_strategies_choose_among_those_with_room(strategy: PlacementStrategy, expected: tuple[str, str]):
     clusters = make_cluster("a", 5), make_cluster("b", 3), make_cluster("c", 9), make_cluster("d", 3)
     assert decide(*clusters, kafkas=(X2,), policy=make_policy(placement=strategy)) == expected
-
-
-def make_manual(row_id: str, limit: int, *, schedulable: bool = True) -> ManualCluster:
-    return ManualCluster(
-        name=row_id,
-        cluster_id=f"cid-{row_id}",
-        cloud_provider="aws",
-        region="us-east-1",
-        multi_az=True,
-        schedulable=schedulable,
-        kafka_instance_limit=limit,
-        status="ready",
-        provider_type=ProviderType.OCM,
-        cluster_dns="",
-        supported_instance_type="standard,developer",
-    )
 
 
 def test_manual_counts_all_types_and_keeps_the_limit_of_the_file():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from plimsoll.fleet.model.clusters import Cluster, DynamicCapacity
 from plimsoll.fleet.model.kafkas import KafkaRequest
 from plimsoll.fleet.model.statuses import ClusterStatus
-from plimsoll.fleet.ports import RegionCheck
+from plimsoll.fleet.ports import ClusterRoom, RegionCheck
 from plimsoll.fleet.store.database import FleetDatabase, open_database
 from plimsoll.fleet.store.secrets import SecretKeys
 from plimsoll.fleet.store.urls import parse_url
@@ -108,6 +108,12 @@ def build_ready(row_id: str = "a", **fields: Any) -> Cluster:
         "ready_at": NOON,
     }
     return build_cluster(row_id, **{**given, **fields})
+
+
+def build_room(most_units: int, **fields: Any) -> ClusterRoom:
+    """The room of a cluster for Kafkas of any type."""
+    given = {"locator": None, "units": {"standard": CHECK.sizes}, "unknown_size_units": {"standard": 2}}
+    return ClusterRoom(most_units=most_units, **{**given, **fields})
 
 
 def build_kafka(row_id: str = "k", **fields: Any) -> KafkaRequest:

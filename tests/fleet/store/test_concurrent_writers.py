@@ -9,7 +9,7 @@ from msgspec import structs
 
 from plimsoll.fleet.model.statuses import ClusterStatus, KafkaStatus
 from plimsoll.fleet.ports import InsertResult
-from tests.fleet.store.databases import CHECK, build_cluster, build_kafka, build_ready
+from tests.fleet.store.databases import CHECK, build_cluster, build_kafka, build_ready, build_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,12 +57,36 @@ def test_sizes_that_grow_at_once_stay_within_region_and_cluster(database: Databa
         for kafka in kafkas:
             await store.insert_kafka(kafka, CHECK)
         results = await asyncio.gather(
-            *(store.change_size(kafka, "x2", check, cluster_units=WRITERS + 3) for kafka in kafkas)
+            *(store.change_size(kafka, "x2", check, room=build_room(WRITERS + 3)) for kafka in kafkas)
         )
         assert count_units(await store.list_kafkas(ANY)) == WRITERS + 3
         return results
 
     assert sorted(database.play_store(story)) == [InsertResult.CLUSTER_FULL] * 5 + [InsertResult.DONE] * 3
+
+
+def test_kafkas_that_come_and_grow_at_once_stay_within_their_cluster(database: DatabaseUnderTest):
+    """The API grows Kafkas and places them in the scaling type manual; a worker places them in auto."""
+    room = build_room(WRITERS + 3)
+
+    async def story(store: FleetStore) -> int:
+        cluster = build_ready()
+        await store.insert_cluster(cluster)
+        kafkas = [build_kafka(str(n), cluster_id="cid-a", status=KafkaStatus.READY) for n in range(WRITERS)]
+        for kafka in kafkas:
+            await store.insert_kafka(kafka, CHECK)
+            await store.insert_kafka(build_kafka(f"waiting-{kafka.id}"), CHECK)
+        await asyncio.gather(
+            *(store.change_size(kafka, "x2", CHECK, room=room) for kafka in kafkas),
+            *(store.place_kafka(f"waiting-{kafka.id}", cluster, {}, statuses=ANY, room=room) for kafka in kafkas),
+            *(
+                store.insert_kafka(build_kafka(f"new-{kafka.id}", cluster_id="cid-a"), CHECK, room=room)
+                for kafka in kafkas
+            ),
+        )
+        return count_units(kafka for kafka in await store.list_kafkas(ANY) if kafka.cluster_id)
+
+    assert database.play_store(story) == WRITERS + 3
 
 
 def test_an_owner_in_many_regions_stays_within_its_limit(database: DatabaseUnderTest):
@@ -126,7 +150,7 @@ def test_placements_and_removals_of_many_kafkas_end_consistently(database: Datab
         await store.change_kafka(row_id, {"status": KafkaStatus.READY}, statuses=ANY)
         kafka = await store.get_kafka(row_id)
         assert kafka is not None
-        assert await store.change_size(kafka, "x2", CHECK, cluster_units=None) is InsertResult.DONE
+        assert await store.change_size(kafka, "x2", CHECK, room=None) is InsertResult.DONE
         await store.change_kafka(row_id, {"status": KafkaStatus.DELETING}, statuses=ANY)
         assert await store.remove_kafka(row_id, statuses=[KafkaStatus.DELETING])
 

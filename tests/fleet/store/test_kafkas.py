@@ -14,7 +14,7 @@ from plimsoll.fleet.model.kafkas import Route
 from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType, KafkaStatus
 from plimsoll.fleet.model.units import KafkaCount
 from plimsoll.fleet.ports import InsertResult
-from tests.fleet.store.databases import CHECK, NOON, at, build_kafka, build_ready
+from tests.fleet.store.databases import CHECK, NOON, at, build_kafka, build_ready, build_room
 
 if TYPE_CHECKING:
     from plimsoll.fleet.model.clusters import Cluster
@@ -233,6 +233,30 @@ def test_a_change_names_statuses_and_placement(database: DatabaseUnderTest):
     database.play_store(story)
 
 
+def test_a_cluster_takes_no_more_than_it_can_hold(database: DatabaseUnderTest):
+    """Kafkas of other types, of other locators and those in `deleting` count as the room says."""
+    placing = frozenset({KafkaStatus.ACCEPTED})
+
+    async def story(store: FleetStore) -> None:
+        cluster = build_ready()
+        await store.insert_cluster(cluster)
+        await store.insert_kafka(build_kafka("1", cluster_id="cid-a", size_id="x2"), CHECK, room=build_room(2))
+        await store.insert_kafka(build_kafka("2", cluster_id="cid-a", status=KafkaStatus.DELETING), CHECK)
+        await store.insert_kafka(build_kafka("3", cluster_id="cid-a", instance_type="developer"), CHECK)
+        for number in (4, 5):
+            await store.insert_kafka(build_kafka(str(number)), CHECK)
+        full = build_kafka("6", cluster_id="cid-a")
+        assert await store.insert_kafka(full, CHECK, room=build_room(3)) is InsertResult.CLUSTER_FULL
+        assert await store.place_kafka("4", cluster, {}, statuses=placing, room=build_room(3)) is None
+        assert await store.place_kafka("4", cluster, {}, statuses=placing, room=build_room(4)) is not None
+        own = build_room(3, locator=Locator("aws", "us-east-1", "standard"))
+        assert await store.place_kafka("5", cluster, {}, statuses=placing, room=own) is None
+        own = build_room(4, locator=Locator("aws", "us-east-1", "standard"))
+        assert await store.place_kafka("5", cluster, {}, statuses=placing, room=own) is not None
+
+    database.play_store(story)
+
+
 def test_a_size_changes_within_region_and_cluster(database: DatabaseUnderTest):
     limited = structs.replace(CHECK, limit=4)
 
@@ -241,15 +265,15 @@ def test_a_size_changes_within_region_and_cluster(database: DatabaseUnderTest):
         kafka = build_kafka("1", cluster_id="cid-a", status=KafkaStatus.READY)
         await store.insert_kafka(kafka, CHECK)
         await store.insert_kafka(build_kafka("2", cluster_id="cid-a", size_id="x2"), CHECK)
-        assert await store.change_size(kafka, "x2", limited, cluster_units=3) is InsertResult.CLUSTER_FULL
-        assert await store.change_size(kafka, "x2", limited, cluster_units=4) is InsertResult.DONE
-        assert await store.change_size(kafka, "x2", limited, cluster_units=None) is InsertResult.OVERTAKEN
+        assert await store.change_size(kafka, "x2", limited, room=build_room(3)) is InsertResult.CLUSTER_FULL
+        assert await store.change_size(kafka, "x2", limited, room=build_room(4)) is InsertResult.DONE
+        assert await store.change_size(kafka, "x2", limited, room=None) is InsertResult.OVERTAKEN
         grown = structs.replace(kafka, size_id="x2")
         tight = structs.replace(CHECK, limit=1)
-        assert await store.change_size(grown, "x1", tight, cluster_units=0) is InsertResult.DONE
-        assert await store.change_size(kafka, "x2", tight, cluster_units=None) is InsertResult.LIMIT_REACHED
+        assert await store.change_size(grown, "x1", tight, room=build_room(0)) is InsertResult.DONE
+        assert await store.change_size(kafka, "x2", tight, room=None) is InsertResult.LIMIT_REACHED
         await store.change_kafka("1", {"status": KafkaStatus.FAILED}, statuses=ANY)
-        assert await store.change_size(kafka, "x2", CHECK, cluster_units=None) is InsertResult.OVERTAKEN
+        assert await store.change_size(kafka, "x2", CHECK, room=None) is InsertResult.OVERTAKEN
 
     database.play_store(story)
 

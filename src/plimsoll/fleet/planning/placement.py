@@ -15,6 +15,7 @@ from plimsoll.fleet.model.records import Record
 from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType, ScalingType
 from plimsoll.fleet.planning.capacity import get_assumed_units, get_units, get_visiting_order, is_silent
 from plimsoll.fleet.planning.plan_parts import build_plan, build_reason, refer_to_cluster, refer_to_kafka
+from plimsoll.fleet.ports import ClusterRoom
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,6 +107,33 @@ def check_enterprise_cluster(
     if not fits:
         return _build_decision(kafka, "no_room", candidates=(candidate,))
     return _build_decision(kafka, "first_with_room", chosen=candidate, candidates=(candidate,))
+
+
+def build_cluster_room(cluster: Cluster, instance_type: str, policy: FleetPolicy) -> ClusterRoom | None:
+    """What the transaction that brings units of a type to a cluster checks. None: no limit is known.
+
+    It is the rule of the decision once more: what was counted for the decision may have grown since.
+    """
+    locator: Locator | None = None
+    types: Iterable[str] = (instance_type,)
+    if policy.scaling_type is ScalingType.AUTO or cluster.cluster_type is ClusterType.ENTERPRISE:
+        info = cluster.dynamic_capacity_info.get(instance_type)
+        most = 0 if info is None else info.max_units
+        locator = Locator(cluster.cloud_provider, cluster.region, instance_type)
+    else:
+        types = policy.instance_types
+        manual = next((found for found in policy.manual_clusters if found.cluster_id == cluster.cluster_id), None)
+        is_manual = policy.scaling_type is ScalingType.MANUAL
+        most = NO_LIMIT if manual is None or not is_manual else manual.kafka_instance_limit
+    if most == NO_LIMIT:
+        return None
+    known = {name: policy.instance_types[name].sizes if name in policy.instance_types else () for name in types}
+    return ClusterRoom(
+        most_units=most,
+        locator=locator,
+        units={name: {size.id: size.capacity_consumed for size in sizes} for name, sizes in known.items()},
+        unknown_size_units={name: get_assumed_units(policy, name, "") for name in known},
+    )
 
 
 class _Room:

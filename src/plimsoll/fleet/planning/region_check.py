@@ -45,6 +45,23 @@ def build_region_check(
     )
 
 
+def build_size_check(
+    policy: FleetPolicy, locator: Locator, *, size_id: str, wanted: Size, counts_in_region: bool
+) -> RegionCheck | Refused:
+    """What the transaction that gives a Kafka another size checks.
+
+    The limit of the region holds for a Kafka that grows, and not for one on an enterprise cluster.
+    """
+    if counts_in_region and wanted.capacity_consumed > get_assumed_units(policy, locator.instance_type, size_id):
+        return build_region_check(policy, locator)
+    known = policy.instance_types[locator.instance_type]
+    return RegionCheck(
+        limit=None,
+        sizes={size.id: size.capacity_consumed for size in known.sizes},
+        unknown_size_units=max(1, known.biggest),
+    )
+
+
 def sum_region_units(counts: Iterable[KafkaCount], policy: FleetPolicy) -> dict[Locator, int]:
     """What the limit counts: all live Kafkas, also those without a place and those in status `deleting`.
 

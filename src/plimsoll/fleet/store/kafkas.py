@@ -1,6 +1,7 @@
 """Kafka request rows. Limits are checked, and the row inserted, in one transaction under the lock of its locator.
 
-A Kafka is placed under a lock of the row of its cluster, so that no cluster is removed under it.
+A Kafka is placed under a lock of the row of its cluster, so that no cluster is removed under it, and none holds more
+than it can: Kafkas come by placement and grow by requests of users.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from plimsoll.fleet.model.clusters import Cluster
     from plimsoll.fleet.model.kafkas import KafkaRequest
     from plimsoll.fleet.model.search import Search
-    from plimsoll.fleet.ports import KafkaChanges, KafkaFilter, Page, RegionCheck
+    from plimsoll.fleet.ports import ClusterRoom, KafkaChanges, KafkaFilter, Page, RegionCheck
 
 
 class KafkaRows(ClusterRows):
@@ -36,8 +37,10 @@ class KafkaRows(ClusterRows):
     def with_lease(self, worker: str, holder: str) -> KafkaRows:
         return KafkaRows(self._transactions.with_lease(worker, holder), self._codec, self._clock)
 
-    async def insert_kafka(self, kafka: KafkaRequest, check: RegionCheck | None) -> InsertResult:
-        return await self._transactions.write(lambda connection: self._insert_kafka(connection, kafka, check))
+    async def insert_kafka(
+        self, kafka: KafkaRequest, check: RegionCheck | None, *, room: ClusterRoom | None = None
+    ) -> InsertResult:
+        return await self._transactions.write(lambda connection: self._insert_kafka(connection, kafka, check, room))
 
     async def change_size(
         self,
@@ -45,14 +48,14 @@ class KafkaRows(ClusterRows):
         size_id: str,
         check: RegionCheck,
         *,
-        cluster_units: int | None,
+        room: ClusterRoom | None,
         retention: str = "",
     ) -> InsertResult:
         changes: KafkaChanges = {"size_id": size_id}
         if retention:
             changes["max_data_retention_size"] = retention
         return await self._transactions.write(
-            lambda connection: self._change_size(connection, kafka, changes, check, cluster_units)
+            lambda connection: self._change_size(connection, kafka, changes, check, room)
         )
 
     async def get_kafka(self, row_id: str) -> KafkaRequest | None:
@@ -112,10 +115,18 @@ class KafkaRows(ClusterRows):
         return await self._transactions.write(change)
 
     async def place_kafka(
-        self, row_id: str, cluster: Cluster, changes: KafkaChanges, *, statuses: Collection[KafkaStatus]
+        self,
+        row_id: str,
+        cluster: Cluster,
+        changes: KafkaChanges,
+        *,
+        statuses: Collection[KafkaStatus],
+        room: ClusterRoom | None = None,
     ) -> KafkaRequest | None:
         def place(connection: Connection) -> KafkaRequest | None:
             if not self._lock_ready_cluster(connection, cluster.cluster_id):
+                return None
+            if room is not None and not self._fits(connection, row_id, cluster.cluster_id, room):
                 return None
             condition = (KAFKAS.c.id == row_id) & (KAFKAS.c.cluster_id == "") & KAFKAS.c.status.in_(sorted(statuses))
             values = {**changes, "cluster_id": cluster.cluster_id}
@@ -154,7 +165,9 @@ class KafkaRows(ClusterRows):
             lambda connection: self._codec.decode_kafkas(connection.execute(statement).all())
         )
 
-    def _insert_kafka(self, connection: Connection, kafka: KafkaRequest, check: RegionCheck | None) -> InsertResult:
+    def _insert_kafka(
+        self, connection: Connection, kafka: KafkaRequest, check: RegionCheck | None, room: ClusterRoom | None
+    ) -> InsertResult:
         if check is not None:
             self._transactions.lock_text(connection, f"region {kafka.locator}")
             if check.owner_limit is not None:
@@ -166,6 +179,10 @@ class KafkaRows(ClusterRows):
             return refused
         if kafka.cluster_id and not self._lock_ready_cluster(connection, kafka.cluster_id):
             return InsertResult.OVERTAKEN
+        if room is not None and not _has_room(
+            connection, kafka.cluster_id, room, _get_room_units(room, kafka.instance_type, kafka.size_id)
+        ):
+            return InsertResult.CLUSTER_FULL
         values = self._codec.encode_kafka(kafka)
         statement = self._transactions.build_insert(KAFKAS).values(values).on_conflict_do_nothing()
         if connection.execute(statement.returning(KAFKAS.c.id)).first() is None:
@@ -182,7 +199,7 @@ class KafkaRows(ClusterRows):
         kafka: KafkaRequest,
         changes: KafkaChanges,
         check: RegionCheck,
-        cluster_units: int | None,
+        room: ClusterRoom | None,
     ) -> InsertResult:
         self._transactions.lock_text(connection, f"region {kafka.locator}")
         self._lock_place(connection, kafka.id)
@@ -198,7 +215,7 @@ class KafkaRows(ClusterRows):
         if more > 0:
             if check.limit is not None and _sum_region(connection, kafka, check) + more > check.limit:
                 return InsertResult.LIMIT_REACHED
-            if cluster_units is not None and _sum_cluster(connection, kafka, check) + more > cluster_units:
+            if room is not None and not _has_room(connection, kafka.cluster_id, room, more):
                 return InsertResult.CLUSTER_FULL
         changed = self._update_kafka(connection, kafka.id, is_unchanged, changes)
         return InsertResult.OVERTAKEN if changed is None else InsertResult.DONE
@@ -216,6 +233,12 @@ class KafkaRows(ClusterRows):
         """Locks a cluster that a Kafka comes to. False: it is not `ready`."""
         is_ready = (CLUSTERS.c.cluster_id == cluster_id) & (CLUSTERS.c.status == ClusterStatus.READY)
         return bool(cluster_id) and self.lock_cluster(connection, is_ready) is not None
+
+    def _fits(self, connection: Connection, row_id: str, cluster_id: str, room: ClusterRoom) -> bool:
+        """Whether a cluster, whose row is locked, has room for a Kafka that waits for a place."""
+        statement = select(KAFKAS.c.instance_type, KAFKAS.c.size_id).where(LIVE_KAFKA, KAFKAS.c.id == row_id)
+        row = connection.execute(statement).first()
+        return row is not None and _has_room(connection, cluster_id, room, _get_room_units(room, *row))
 
     def _lock_place(self, connection: Connection, row_id: str) -> str | None:
         """Locks the cluster that a Kafka is on. None: it is on none."""
@@ -280,17 +303,32 @@ def _sum_region(connection: Connection, kafka: KafkaRequest, check: RegionCheck)
     enterprise = select(CLUSTERS.c.cluster_id).where(
         LIVE_CLUSTER, CLUSTERS.c.cluster_type == ClusterType.ENTERPRISE, CLUSTERS.c.cluster_id != ""
     )
-    same_locator = (
-        (KAFKAS.c.cloud_provider == kafka.cloud_provider)
-        & (KAFKAS.c.region == kafka.region)
-        & (KAFKAS.c.instance_type == kafka.instance_type)
+    counted = LIVE_KAFKA & _is_of_locator(kafka.locator) & KAFKAS.c.cluster_id.not_in(enterprise)
+    return _sum_units(connection, counted, check)
+
+
+def _is_of_locator(locator: Locator) -> ColumnElement[bool]:
+    return (
+        (KAFKAS.c.cloud_provider == locator.cloud_provider)
+        & (KAFKAS.c.region == locator.region)
+        & (KAFKAS.c.instance_type == locator.instance_type)
     )
-    return _sum_units(connection, LIVE_KAFKA & same_locator & KAFKAS.c.cluster_id.not_in(enterprise), check)
 
 
-def _sum_cluster(connection: Connection, kafka: KafkaRequest, check: RegionCheck) -> int:
-    same_type = KAFKAS.c.instance_type == kafka.instance_type
-    return _sum_units(connection, is_consuming(kafka.cluster_id) & same_type, check)
+def _has_room(connection: Connection, cluster_id: str, room: ClusterRoom, more: int) -> bool:
+    """Whether a cluster, whose row is locked, can hold so many more units."""
+    shares = is_consuming(cluster_id)
+    if room.locator is not None:
+        shares &= _is_of_locator(room.locator)
+    statement = select(KAFKAS.c.instance_type, KAFKAS.c.size_id, func.count()).where(shares)
+    rows = connection.execute(statement.group_by(KAFKAS.c.instance_type, KAFKAS.c.size_id))
+    used = sum(_get_room_units(room, name, size_id) * int(count) for name, size_id, count in rows)
+    return bool(used + more <= room.most_units)
+
+
+def _get_room_units(room: ClusterRoom, instance_type: str, size_id: str) -> int:
+    unknown = room.unknown_size_units.get(instance_type, 1)
+    return room.units.get(instance_type, {}).get(size_id, unknown)
 
 
 def _sum_units(connection: Connection, condition: ColumnElement[bool], check: RegionCheck) -> int:

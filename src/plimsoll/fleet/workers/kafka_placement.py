@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.fleet.model.statuses import ClusterStatus, KafkaStatus
 from plimsoll.fleet.model.workers import Worker
-from plimsoll.fleet.planning.placement import place_kafkas
+from plimsoll.fleet.planning.placement import build_cluster_room, place_kafkas
 from plimsoll.fleet.planning.strimzi_versions import find_latest_versions
 from plimsoll.fleet.workers.endpoints import build_bootstrap_host
 from plimsoll.fleet.workers.kafka_decisions import (
@@ -74,6 +74,7 @@ class _Placements:
     """The decisions of one pass, with the rows that they are about."""
 
     store: LeasedStore
+    policy: FleetPolicy
     now: datetime
     decisions: dict[str, PlacementDecision]
     """By the id of the Kafka; only Kafkas without a cluster have one."""
@@ -85,8 +86,10 @@ class _Placements:
         return decision.build_plan(0, self.now).not_done[0]
 
     def build_step(self, kafka: KafkaRequest, cluster: Cluster, changes: KafkaChanges) -> Step:
+        room = build_cluster_room(cluster, kafka.instance_type, self.policy)
+
         async def run() -> bool:
-            placed = await self.store.place_kafka(kafka.id, cluster, changes, statuses={kafka.status})
+            placed = await self.store.place_kafka(kafka.id, cluster, changes, statuses={kafka.status}, room=room)
             return placed is not None
 
         return Step(action=self.decisions[kafka.id].build_plan(0, self.now).actions[0], run=run)
@@ -101,6 +104,7 @@ async def _decide(
     unplaced = [kafka for kafka in kafkas if not kafka.cluster_id]
     return _Placements(
         store=store,
+        policy=policy,
         now=now,
         decisions={found.kafka_id: found for found in place_kafkas(unplaced, clusters, counts, policy, now)},
         clusters={cluster.id: cluster for cluster in clusters},

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plimsoll.fleet.model.search import Search
     from plimsoll.fleet.model.statuses import ClusterStatus, KafkaStatus
     from plimsoll.fleet.model.units import KafkaCount
-    from plimsoll.fleet.ports import ClusterChanges, FleetStore, KafkaChanges, KafkaFilter, Page
+    from plimsoll.fleet.ports import ClusterChanges, ClusterRoom, FleetStore, KafkaChanges, KafkaFilter, Page
     from plimsoll.fleet.workers.leases import WorkerLease
 
 
@@ -73,10 +73,16 @@ class LeasedStore:
         return await self._store.change_kafka(row_id, changes, statuses=statuses, placement_id=placement_id)
 
     async def place_kafka(
-        self, row_id: str, cluster: Cluster, changes: KafkaChanges, *, statuses: Collection[KafkaStatus]
+        self,
+        row_id: str,
+        cluster: Cluster,
+        changes: KafkaChanges,
+        *,
+        statuses: Collection[KafkaStatus],
+        room: ClusterRoom | None,
     ) -> KafkaRequest | None:
         self._lease.check()
-        return await self._store.place_kafka(row_id, cluster, changes, statuses=statuses)
+        return await self._store.place_kafka(row_id, cluster, changes, statuses=statuses, room=room)
 
     async def remove_kafka(self, row_id: str, *, statuses: Collection[KafkaStatus]) -> bool:
         self._lease.check()

@@ -16,7 +16,7 @@ from plimsoll.fleet.api.presentation import ENTERPRISE_BILLING
 from plimsoll.fleet.api.public.entitlements import DEVELOPER, STANDARD, find_entitlement
 from plimsoll.fleet.model.kafkas import KafkaRequest
 from plimsoll.fleet.model.statuses import ScalingType
-from plimsoll.fleet.planning.placement import check_enterprise_cluster, place_kafkas
+from plimsoll.fleet.planning.placement import build_cluster_room, check_enterprise_cluster, place_kafkas
 from plimsoll.fleet.planning.region_check import Refused, build_region_check
 from plimsoll.fleet.ports import InsertResult
 
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from plimsoll.fleet.auth.claims import Caller
     from plimsoll.fleet.model.clusters import Cluster
     from plimsoll.fleet.model.policy import CloudProvider, Region, Size
+    from plimsoll.fleet.ports import ClusterRoom
 
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _LONGEST_NAME: Final = 32
 _ID_LENGTH: Final = 20
 _CLOSED: Final = "closed"
-_ATTEMPTS: Final = 3
-"""How often a place is looked for again if the cluster is no longer ready at the insert."""
+_ATTEMPTS: Final = 20
+"""How often a place is looked for again if, at the insert, the cluster is no longer ready or others have filled it."""
 
 
 class KafkaCreation:
@@ -160,25 +161,26 @@ class KafkaCreation:
             check, owner_limit=entitlement.owner_limit, organisation_limit=entitlement.organisation_limit
         )
         for _ in range(_ATTEMPTS):
-            placed = await self._place(kafka)
-            result = await self._ports.store.insert_kafka(placed, check)
+            placed, room = await self._place(kafka)
+            result = await self._ports.store.insert_kafka(placed, check, room=room)
             if result is InsertResult.DONE:
                 return placed
-            if result is not InsertResult.OVERTAKEN:
+            if result not in {InsertResult.OVERTAKEN, InsertResult.CLUSTER_FULL}:
                 raise _refuse_insert(kafka, result)
         raise _refuse_insert(kafka, InsertResult.CLUSTER_FULL)
 
-    async def _place(self, kafka: KafkaRequest) -> KafkaRequest:
-        """The row with a cluster, unless a worker places it later."""
+    async def _place(self, kafka: KafkaRequest) -> tuple[KafkaRequest, ClusterRoom | None]:
+        """The row with a cluster and what that can hold, unless a worker places it later."""
         if self._policy.scaling_type is ScalingType.AUTO:
-            return kafka
+            return kafka, None
         clusters = await self._ports.store.list_clusters()
         counts = await self._ports.store.count_kafkas()
         (decision,) = place_kafkas((kafka,), clusters, counts, self._policy, self._ports.clock.now())
         cluster = next((cluster for cluster in clusters if cluster.id == decision.cluster), None)
         if cluster is None:
             raise RequestRefused(Code.CAPACITY_EXHAUSTED, decision.message)
-        return structs.replace(kafka, cluster_id=cluster.cluster_id)
+        room = build_cluster_room(cluster, kafka.instance_type, self._policy)
+        return structs.replace(kafka, cluster_id=cluster.cluster_id), room
 
     async def _insert_on_enterprise_cluster(self, kafka: KafkaRequest, cluster: Cluster) -> KafkaRequest:
         counts = await self._ports.store.count_kafkas()
@@ -186,7 +188,8 @@ class KafkaCreation:
         if decision.cluster is None:
             raise RequestRefused(Code.CAPACITY_EXHAUSTED, decision.message)
         placed = structs.replace(kafka, cluster_id=cluster.cluster_id)
-        result = await self._ports.store.insert_kafka(placed, None)
+        room = build_cluster_room(cluster, kafka.instance_type, self._policy)
+        result = await self._ports.store.insert_kafka(placed, None, room=room)
         if result is not InsertResult.DONE:
             raise _refuse_insert(kafka, result)
         return placed

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.fleet.api.errors import Code, RequestRefused
-from plimsoll.fleet.model.statuses import KafkaStatus, ScalingType
-from plimsoll.fleet.planning.region_check import Refused, build_region_check
+from plimsoll.fleet.model.statuses import ClusterType, KafkaStatus
+from plimsoll.fleet.planning.placement import build_cluster_room
+from plimsoll.fleet.planning.region_check import Refused, build_size_check
 from plimsoll.fleet.ports import InsertResult
 
 if TYPE_CHECKING:
@@ -38,12 +39,18 @@ class PlanChange:
                 f"the Kafka stores {kafka.bytes_stored} bytes, too much for the {size.max_data_retention_size} of "
                 f"{kafka.instance_type}.{size.id}",
             )
-        check = build_region_check(self._policy, kafka.locator)
+        cluster = await self._ports.store.find_cluster(kafka.cluster_id)
+        if cluster is None:
+            raise RequestRefused(Code.CONFLICT, "the Kafka is on no cluster")
+        is_managed = cluster.cluster_type is ClusterType.MANAGED
+        check = build_size_check(
+            self._policy, kafka.locator, size_id=kafka.size_id, wanted=size, counts_in_region=is_managed
+        )
         if isinstance(check, Refused):
             raise RequestRefused(Code.CAPACITY_EXHAUSTED, check.message)
-        units = await self._find_cluster_units(kafka)
+        room = build_cluster_room(cluster, kafka.instance_type, self._policy)
         result = await self._ports.store.change_size(
-            kafka, size.id, check, cluster_units=units, retention=size.max_data_retention_size
+            kafka, size.id, check, room=room, retention=size.max_data_retention_size
         )
         if result is InsertResult.OVERTAKEN:
             raise RequestRefused(Code.CONFLICT, "the Kafka changed meanwhile")
@@ -59,12 +66,3 @@ class PlanChange:
         if size is None:
             raise RequestRefused(Code.PLAN, f"plan {plan!r} is not supported")
         return size
-
-    async def _find_cluster_units(self, kafka: KafkaRequest) -> int | None:
-        """The units that its cluster can hold. None: no limit is known."""
-        if self._policy.scaling_type is ScalingType.AUTO:
-            cluster = await self._ports.store.find_cluster(kafka.cluster_id)
-            capacity = None if cluster is None else cluster.dynamic_capacity_info.get(kafka.instance_type)
-            return 0 if capacity is None else capacity.max_units
-        manual = next((found for found in self._policy.manual_clusters if found.cluster_id == kafka.cluster_id), None)
-        return None if manual is None or manual.kafka_instance_limit < 0 else manual.kafka_instance_limit
