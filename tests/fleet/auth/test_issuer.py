@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -18,7 +20,9 @@ from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.web.asgi_client import AsgiClient
 from plimsoll.web.client import Request, RequestFailed
 from plimsoll.web.client import Response as WebResponse
-from tests.fleet.api.api_world import ISSUER_URL, ApiWorld
+from tests.fleet.api.api_world import ISSUER_URL, ApiWorld, make_key_folder
+from tests.fleet.fleet_rows import NOW
+from tests.fleet.store.databases import SetClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +34,10 @@ GRANT = {"grant_type": "client_credentials"}
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[ApiWorld]:
+    """With a key file of its own, which begins with the key of all tests."""
+    shared = IssuerKeys(make_key_folder() / "keys.json", clock=SetClock(NOW), entropy=SeededEntropy(1))
+    shared.get_signing_key()
+    shutil.copy(make_key_folder() / "keys.json", tmp_path)
     world = ApiWorld(key_file=tmp_path / "keys.json")
     yield world
     world.close()
@@ -115,6 +123,61 @@ def test_keys_by_url_are_read_again_for_an_unknown_key_but_not_each_time(world: 
     web.is_lost = True
     assert is_valid(rotated)
     assert web.requests == 3
+
+
+def test_requests_wait_for_the_keys_that_are_being_read(world: ApiWorld):
+    """The first requests after a start come before the issuer has answered: none of them is refused."""
+    source = SlowSource(world.issuer.keys.build_key_set())
+    keys = KeySet([source], clock=world.clock)
+    key_id = world.issuer.keys.get_signing_key().id
+
+    async def ask_at_once() -> list[object]:
+        asked = [asyncio.create_task(keys.find_key(name)) for name in (key_id, key_id, "unknown")]
+        await world.clock.sleep(SHORTEST_REFRESH_S * 2)
+        assert not any(task.done() for task in asked)
+        source.answer.set()
+        return await asyncio.gather(*asked)
+
+    first, second, unknown = world.run.run_until(ask_at_once())
+    assert first is second is not None
+    assert unknown is None
+    assert source.reads == 1
+
+
+def test_known_keys_are_served_while_they_are_read_again(world: ApiWorld):
+    source = SlowSource(world.issuer.keys.build_key_set())
+    source.answer.set()
+    keys = KeySet([source], clock=world.clock)
+    key_id = world.issuer.keys.get_signing_key().id
+    assert world.run.run_until(keys.find_key(key_id)) is not None
+
+    async def ask_at_once() -> None:
+        source.answer.clear()
+        await world.clock.sleep(REFRESH_S)
+        reading = asyncio.create_task(keys.find_key("unknown"))
+        await asyncio.sleep(0)
+        assert await keys.find_key(key_id) is not None
+        source.answer.set()
+        assert await reading is None
+
+    world.run.run_until(ask_at_once())
+    assert source.reads == 2
+
+
+class SlowSource:
+    """A JWKS document that comes when a test lets it."""
+
+    name = "slow"
+
+    def __init__(self, document: bytes) -> None:
+        self._document = document
+        self.answer = asyncio.Event()
+        self.reads = 0
+
+    async def read(self) -> bytes:
+        self.reads += 1
+        await self.answer.wait()
+        return self._document
 
 
 def test_keys_by_file_follow_the_file(world: ApiWorld, tmp_path: Path):

@@ -5,6 +5,7 @@ A key that an issuer has withdrawn is trusted until the next refresh. A source t
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -85,33 +86,46 @@ class KeySet:
         self._clock = clock
         self._keys: dict[str, dict[str, RSAPublicKey]] = {}
         self._read_s: float | None = None
+        self._reading = asyncio.Lock()
 
     async def find_key(self, key_id: str) -> RSAPublicKey | None:
-        """The key of this id. Sources are read again if it is unknown, but not at every attempt."""
-        age_s = None if self._read_s is None else self._clock.monotonic_s() - self._read_s
-        if age_s is None or age_s >= REFRESH_S:
-            await self._refresh()
+        """The key of this id. Sources are read again if it is unknown, but not at every attempt.
+
+        A request with an unknown key waits for a reading that is under way: the key may come with it.
+        """
+        if self._is_older_than(REFRESH_S) and not (self._reading.locked() and self._get_key(key_id)):
+            await self._refresh(REFRESH_S)
         key = self._get_key(key_id)
-        if key is None and age_s is not None and SHORTEST_REFRESH_S <= age_s < REFRESH_S:
-            await self._refresh()
+        if key is None and (self._reading.locked() or self._is_older_than(SHORTEST_REFRESH_S)):
+            await self._refresh(SHORTEST_REFRESH_S)
             key = self._get_key(key_id)
         return key
+
+    def _is_older_than(self, age_s: float) -> bool:
+        return self._read_s is None or self._clock.monotonic_s() - self._read_s >= age_s
 
     def _get_key(self, key_id: str) -> RSAPublicKey | None:
         return next((keys[key_id] for keys in self._keys.values() if key_id in keys), None)
 
-    async def _refresh(self) -> None:
-        # Set first: other requests do not read the sources again while this one waits.
-        self._read_s = self._clock.monotonic_s()
-        for source in self._sources:
-            document = await source.read()
-            if document is None:
-                continue
-            keys = parse_key_set(document)
-            if keys is None:
-                _log.warning("keys.unreadable", source=source.name, problem="not a JWKS document")
-            else:
-                self._keys[source.name] = keys
+    async def _refresh(self, age_s: float) -> None:
+        """Reads the sources, unless another request has done so meanwhile."""
+        async with self._reading:
+            if not self._is_older_than(age_s):
+                return
+            for source in self._sources:
+                await self._read_source(source)
+            # Those that wait for the lock find the keys fresh, also when a source took long to fail.
+            self._read_s = self._clock.monotonic_s()
+
+    async def _read_source(self, source: KeySource) -> None:
+        document = await source.read()
+        if document is None:
+            return
+        keys = parse_key_set(document)
+        if keys is None:
+            _log.warning("keys.unreadable", source=source.name, problem="not a JWKS document")
+        else:
+            self._keys[source.name] = keys
 
 
 def parse_key_set(document: bytes) -> dict[str, RSAPublicKey] | None:
