@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import yaml
 
-from plimsoll.app.fleet.service import FleetService, ServiceSettings, TokenSources, World
+from plimsoll.app.fleet.service import ClusterSettings, FleetService, ServiceSettings, TokenSources, World
 from plimsoll.fleet.api.errors import BASE_PATH
 from plimsoll.fleet.api.ports import RateLimit
 from plimsoll.fleet.auth.issuer import UserIdentity
@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.fleet.model.clusters import Cluster
+    from plimsoll.fleet.providers.port import ClusterProvider
     from plimsoll.fleet.store.database import FleetDatabase
+    from plimsoll.runtime.supervisor import Service
 
 T = TypeVar("T")
 URL = "http://fleet.test"
@@ -111,6 +113,9 @@ class FleetScenario:
         self.run = VirtualRun(start=NOW)
         self.clock = self.run.clock
         self.database = open_inline(url, self.clock)
+        self.clusters = ClusterSettings()
+        self.providers: tuple[ClusterProvider, ...] = ()
+        self.further_services: list[Service] = []
         self._running: asyncio.Task[None] | None = None
         self._numbers = iter(range(1, 10**6))
 
@@ -170,13 +175,15 @@ class FleetScenario:
         self.service = FleetService(
             read_configuration(self.write_files()),
             self.database,
-            ServiceSettings(holder="process-1", public_url=URL, rate=NO_LIMIT),
+            ServiceSettings(holder="process-1", public_url=URL, rate=NO_LIMIT, clusters=self.clusters),
             tokens=TokenSources(issuer_keys=keys),
             world=World(clock=self.clock, entropy=entropy, lease_clock=self.clock),
+            providers=self.providers,
         )
 
         async def begin() -> asyncio.Task[None]:
-            supervisor = Supervisor(self.service.list_services(), clock=self.clock, entropy=entropy)
+            services = [*self.further_services, *self.service.list_services()]
+            supervisor = Supervisor(services, clock=self.clock, entropy=entropy)
             return asyncio.create_task(supervisor.run())
 
         self._running = self.run.run_until(begin())

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from plimsoll.fleet.model.clusters import Cluster
     from plimsoll.fleet.model.kafkas import KafkaRequest, Route
+    from plimsoll.fleet.model.provided import Orphan
     from plimsoll.fleet.model.search import Search
     from plimsoll.fleet.model.statuses import ClusterStatus, KafkaStatus
     from plimsoll.fleet.model.units import KafkaCount
@@ -134,7 +135,10 @@ class ClusterStore(Protocol):
         statuses: Collection[ClusterStatus],
         max_nodes: Mapping[str, int] | None = None,
     ) -> Cluster | None:
-        """`max_nodes`: by instance type; merged into the row under its lock, so that reported units stay."""
+        """`max_nodes`: by instance type; merged into the row under its lock, so that reported units stay.
+
+        A type that the row does not have yet is added to its capacity.
+        """
         ...
 
     async def store_report(self, cluster_id: str, report: ClusterReport) -> Cluster | None:
@@ -153,7 +157,19 @@ class ClusterStore(Protocol):
         ...
 
     async def remove_cluster(self, row_id: str, *, statuses: Collection[ClusterStatus]) -> bool:
-        """Soft-deletes a managed cluster, and deletes an enterprise cluster."""
+        """Soft-deletes a managed cluster without its account, and deletes an enterprise cluster."""
+        ...
+
+    async def count_deletions(self, since: datetime) -> int:
+        """Clusters whose deletion was requested at or after this time, also those that are gone."""
+        ...
+
+    async def list_orphans(self) -> tuple[Orphan, ...]:
+        """Clusters at providers that no row knows, as the worker found them last."""
+        ...
+
+    async def keep_orphans(self, orphans: Collection[Orphan]) -> None:
+        """Replaces what the worker found before."""
         ...
 
 

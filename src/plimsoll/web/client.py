@@ -42,7 +42,7 @@ class Request(Value):
     `timeout_s`: for this request, if it is shorter than the client's own. `is_query`: a POST that changes nothing.
     """
 
-    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     url: str
     body: bytes = b""
     content_type: str = ""

@@ -15,9 +15,10 @@ from plimsoll.fleet.auth.claims import ClaimNames
 from plimsoll.fleet.auth.issuer import DEFAULT_AUDIENCE, Issuer, Realm, build_issuer_url
 from plimsoll.fleet.auth.key_sets import KeySet
 from plimsoll.fleet.auth.verification import TokenVerifier
+from plimsoll.fleet.planning.terraforming import SetupSettings
 from plimsoll.fleet.reporting.metrics import FleetMetrics
 from plimsoll.fleet.reporting.reporter import FleetReporter
-from plimsoll.fleet.workers.builder import build_workers
+from plimsoll.fleet.workers.builder import ClusterParts, build_workers
 from plimsoll.fleet.workers.leases import GrantedLeases, LeaseTimes, WorkerLeases
 from plimsoll.fleet.workers.runner import RunnerParts, WorkerRunner
 from plimsoll.operator.health import Health, HealthTimeouts
@@ -36,11 +37,24 @@ if TYPE_CHECKING:
     from plimsoll.fleet.auth.issuer_keys import IssuerKeys
     from plimsoll.fleet.auth.key_sets import KeySource
     from plimsoll.fleet.config.files import Configuration
+    from plimsoll.fleet.providers.port import ClusterProvider
     from plimsoll.fleet.store.database import FleetDatabase
     from plimsoll.fleet.workers.passes import PassResult
     from plimsoll.runtime.supervisor import Service
 
 _PASS_TIMEOUTS: Final = HealthTimeouts(inactivity_s=600.0, failing_s=900.0, startup_s=600.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """What a user chose for clusters. `removals_per_hour` None: no limit; intervals are those of agents."""
+
+    removals_per_hour: int | None = None
+    keeps_ready: bool = True
+    poll_interval: str = "15s"
+    resync_interval: str = "60s"
+    has_logging: bool = False
+    pull_secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +73,7 @@ class ServiceSettings:
     rate: RateLimit | None = None
     browser_url: str = ""
     quota_type: str = "quota-management-list"
+    clusters: ClusterSettings = field(default_factory=ClusterSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +104,7 @@ class FleetService:
         *,
         tokens: TokenSources,
         world: World,
+        providers: Sequence[ClusterProvider] = (),
     ) -> None:
         self._settings = settings
         self._world = world
@@ -98,7 +114,11 @@ class FleetService:
         self.health = Health(_PASS_TIMEOUTS)
         self.issuer = self._build_issuer(tokens)
         planners = build_workers(
-            configuration.policy, configuration.access, observer=self.metrics, entropy=world.entropy
+            configuration.policy,
+            configuration.access,
+            observer=self.metrics,
+            entropy=world.entropy,
+            clusters=self._build_cluster_parts(providers),
         )
         self.leases = WorkerLeases(
             GrantedLeases() if settings.dry_run else database.leases,
@@ -138,6 +158,32 @@ class FleetService:
 
     # ---- parts
 
+    def _build_cluster_parts(self, providers: Sequence[ClusterProvider]) -> ClusterParts | None:
+        """None: without a provider nothing creates or deletes clusters."""
+        if not providers:
+            return None
+        settings = self._settings
+        setup = SetupSettings(
+            control_plane_url=settings.public_url.rstrip("/"),
+            agent_issuer_url=self._get_issuers()[Realm.AGENT],
+            poll_interval=settings.clusters.poll_interval,
+            resync_interval=settings.clusters.resync_interval,
+            has_logging=settings.clusters.has_logging,
+            pull_secret=settings.clusters.pull_secret,
+        )
+        return ClusterParts(
+            providers={provider.type: provider for provider in providers},
+            setup=setup,
+            clock=self._world.clock,
+            removals_per_hour=settings.clusters.removals_per_hour,
+            keeps_ready=settings.clusters.keeps_ready,
+        )
+
+    def _get_issuers(self) -> dict[Realm, str]:
+        """The issuers of tokens by group of routes."""
+        base_url = f"{self._settings.public_url.rstrip('/')}{ISSUER_PATH}"
+        return {realm: self._settings.issuers.get(realm) or build_issuer_url(base_url, realm) for realm in Realm}
+
     def _build_issuer(self, tokens: TokenSources) -> Issuer | None:
         if tokens.issuer_keys is None:
             return None
@@ -158,8 +204,7 @@ class FleetService:
             clock=clock,
             claim_names=settings.claim_names,
         )
-        base_url = f"{settings.public_url.rstrip('/')}{ISSUER_PATH}"
-        issuers = {realm: settings.issuers.get(realm) or build_issuer_url(base_url, realm) for realm in Realm}
+        issuers = self._get_issuers()
         api_settings = ApiSettings(issuers=issuers, browser_url=settings.browser_url, quota_type=settings.quota_type)
         if settings.rate is not None:
             api_settings = ApiSettings(

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from plimsoll.core.values import Value
 from plimsoll.fleet.model.pools import PoolBounds  # noqa: TC001 - msgspec reads annotations at run time
+from plimsoll.fleet.model.records import Record
 
 NAME_PREFIX: Final = "mk-"
 """A cluster at the provider whose name begins like this is ours. One without a row is an orphan."""
@@ -84,6 +85,20 @@ class ProvidedCluster(Value):
     region: str = ""
     nodes: int | None = None
     """How many machines it has now; None: not known."""
+
+
+class Orphan(Record):
+    """A cluster with a name like ours that no row knows. It is reported, and never deleted unasked."""
+
+    provider: str
+    cluster_id: str
+    name: str
+    state: str
+    region: str = ""
+
+    def __str__(self) -> str:
+        where = f" in {self.region}" if self.region else ""
+        return f"{self.provider} has {self.name} ({self.cluster_id}{where}, {self.state}), and no row knows it"
 
 
 class ClusterOrder(Value):

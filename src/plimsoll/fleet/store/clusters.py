@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import structs
-from sqlalchemy import delete, exists, select, update
+from sqlalchemy import delete, exists, func, select, update
 
+from plimsoll.fleet.model.clusters import DynamicCapacity
+from plimsoll.fleet.model.provided import Orphan
 from plimsoll.fleet.model.statuses import REPORTING, TERRAFORMING, ClusterStatus, ClusterType, KafkaStatus
-from plimsoll.fleet.store.schema import CLUSTERS, KAFKAS, LIVE_CLUSTER, LIVE_KAFKA
+from plimsoll.fleet.store.schema import CLUSTERS, KAFKAS, LIVE_CLUSTER, LIVE_KAFKA, SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -20,12 +23,15 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection
 
     from plimsoll.core.clock import Clock
-    from plimsoll.fleet.model.clusters import Cluster, DynamicCapacity
+    from plimsoll.fleet.model.clusters import Cluster
     from plimsoll.fleet.ports import ClusterChanges, ClusterReport
     from plimsoll.fleet.store.leases import LeasedTransactions
     from plimsoll.fleet.store.rows import RowCodec
 
 MOST_PARALLEL_CREATIONS: Final = 100
+_ORPHANS: Final = "orphans"
+_MOST_ORPHANS: Final = 1_000
+_ORPHAN_DECODER: Final = msgspec.json.Decoder(tuple[Orphan, ...])
 
 
 def is_consuming(cluster_id: str) -> ColumnElement[bool]:
@@ -114,6 +120,22 @@ class ClusterRows:
     async def remove_cluster(self, row_id: str, *, statuses: Collection[ClusterStatus]) -> bool:
         return await self._transactions.write(lambda connection: self._remove(connection, row_id, statuses))
 
+    async def count_deletions(self, since: datetime) -> int:
+        statement = select(func.count()).select_from(CLUSTERS).where(CLUSTERS.c.delete_requested_at >= since)
+        return await self._transactions.read(lambda connection: connection.execute(statement).scalar_one())
+
+    async def list_orphans(self) -> tuple[Orphan, ...]:
+        statement = select(SETTINGS.c.value).where(SETTINGS.c.name == _ORPHANS)
+        stored = await self._transactions.read(lambda connection: connection.execute(statement).scalar_one_or_none())
+        return _ORPHAN_DECODER.decode(stored) if stored else ()
+
+    async def keep_orphans(self, orphans: Collection[Orphan]) -> None:
+        value = msgspec.json.encode(list(orphans)[:_MOST_ORPHANS]).decode()
+        statement = self._transactions.build_insert(SETTINGS).values(name=_ORPHANS, value=value)
+        changed = {"value": statement.excluded.value}
+        replacing = statement.on_conflict_do_update(index_elements=[SETTINGS.c.name], set_=changed)
+        await self._transactions.write(lambda connection: connection.execute(replacing))
+
     def lock_cluster(self, connection: Connection, condition: ColumnElement[bool]) -> Cluster | None:
         """The live row, locked until the end of the transaction."""
         row = connection.execute(select(CLUSTERS).where(LIVE_CLUSTER, condition).with_for_update()).first()
@@ -186,7 +208,10 @@ class ClusterRows:
             return False
         if cluster.cluster_type is ClusterType.ENTERPRISE:
             return bool(connection.execute(delete(CLUSTERS).where(LIVE_CLUSTER, condition)).rowcount)
-        return self._update(connection, row_id, condition, {"deleted_at": self._clock.now()}) is not None
+        return self._update(connection, row_id, condition, {"deleted_at": self._clock.now(), **_NO_ACCOUNT}) is not None
+
+
+_NO_ACCOUNT: Final = {"client_id": "", "client_secret": ""}
 
 
 def _is_creation(cluster: Cluster) -> bool:
@@ -222,7 +247,9 @@ def _merge_units(cluster: Cluster, report: ClusterReport) -> dict[str, DynamicCa
 
 
 def _merge_nodes(cluster: Cluster, max_nodes: Mapping[str, int]) -> dict[str, DynamicCapacity]:
-    return {
-        name: structs.replace(capacity, max_nodes=max_nodes.get(name, capacity.max_nodes))
-        for name, capacity in cluster.dynamic_capacity_info.items()
-    }
+    known = cluster.dynamic_capacity_info
+    changed = {name: structs.replace(known.get(name, _NOTHING), max_nodes=nodes) for name, nodes in max_nodes.items()}
+    return {**known, **changed}
+
+
+_NOTHING: Final = DynamicCapacity()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
     from plimsoll.fleet.model.clusters import Cluster
     from plimsoll.fleet.model.kafkas import KafkaRequest
+    from plimsoll.fleet.model.provided import Orphan
     from plimsoll.fleet.model.search import Search
     from plimsoll.fleet.model.statuses import ClusterStatus, KafkaStatus
     from plimsoll.fleet.model.units import KafkaCount
@@ -27,6 +28,10 @@ class LeasedStore:
         self._store = store
         self._lease = lease
 
+    def check_lease(self) -> None:
+        """Raises `LeaseLost` unless the worker may act now: called before every change outside of the database."""
+        self._lease.check()
+
     # ---- reads
 
     async def list_clusters(self, statuses: Collection[ClusterStatus] | None = None) -> tuple[Cluster, ...]:
@@ -34,6 +39,12 @@ class LeasedStore:
 
     async def list_failed_since(self, since: datetime) -> tuple[Cluster, ...]:
         return await self._store.list_failed_since(since)
+
+    async def count_deletions(self, since: datetime) -> int:
+        return await self._store.count_deletions(since)
+
+    async def list_orphans(self) -> tuple[Orphan, ...]:
+        return await self._store.list_orphans()
 
     async def list_kafkas(
         self, statuses: Collection[KafkaStatus], *, cluster_id: str | None = None
@@ -61,10 +72,31 @@ class LeasedStore:
         return await self._store.insert_cluster(cluster, max_parallel=max_parallel)
 
     async def change_cluster(
-        self, row_id: str, changes: ClusterChanges, *, statuses: Collection[ClusterStatus]
+        self,
+        row_id: str,
+        changes: ClusterChanges,
+        *,
+        statuses: Collection[ClusterStatus],
+        max_nodes: Mapping[str, int] | None = None,
     ) -> Cluster | None:
         self._lease.check()
-        return await self._store.change_cluster(row_id, changes, statuses=statuses)
+        return await self._store.change_cluster(row_id, changes, statuses=statuses, max_nodes=max_nodes)
+
+    async def restore_cluster(self, row_id: str) -> Cluster | None:
+        self._lease.check()
+        return await self._store.restore_cluster(row_id)
+
+    async def request_deletion(self, row_id: str) -> Cluster | None:
+        self._lease.check()
+        return await self._store.request_deletion(row_id)
+
+    async def remove_cluster(self, row_id: str, *, statuses: Collection[ClusterStatus]) -> bool:
+        self._lease.check()
+        return await self._store.remove_cluster(row_id, statuses=statuses)
+
+    async def keep_orphans(self, orphans: Collection[Orphan]) -> None:
+        self._lease.check()
+        await self._store.keep_orphans(orphans)
 
     async def change_kafka(
         self, row_id: str, changes: KafkaChanges, *, statuses: Collection[KafkaStatus], placement_id: str | None = None

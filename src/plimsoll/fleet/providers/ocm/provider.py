@@ -164,7 +164,7 @@ class OcmProvider:
             return known
         installed = {addon.addon_id: addon for addon in known}
         for order in addons:
-            addon_id = self._settings.addon_ids.get(order.kind, "")
+            addon_id = self._settings.get_addon_id(order.kind)
             if not addon_id:
                 continue
             failed = await self._ensure_addon(cluster, addon_id, order, installed.get(addon_id))
@@ -257,7 +257,7 @@ class OcmProvider:
         installed = {addon.addon_id: addon for addon in addons}
         states: list[AddonState] = []
         for wanted in order.addons:
-            addon_id = self._settings.addon_ids.get(wanted.kind, "")
+            addon_id = self._settings.get_addon_id(wanted.kind)
             found = installed.get(addon_id)
             if not addon_id:
                 states.append(AddonState(kind=wanted.kind, is_ready=True, is_current=True))

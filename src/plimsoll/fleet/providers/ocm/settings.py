@@ -7,10 +7,6 @@ from typing import Any, Final
 from plimsoll.core.values import Value
 from plimsoll.fleet.model.provided import AddonKind
 
-DEFAULT_ADDON_IDS: Final = {
-    AddonKind.KAFKA_OPERATOR: "managed-kafka",
-    AddonKind.AGENT: "kas-fleetshard-operator",
-}
 SYNC_SET: Final = "ext-managedservice-cluster-mgr"
 TIMEOUT_S: Final = 15.0
 
@@ -22,10 +18,21 @@ class OcmClientSettings(Value):
     token_url: str = ""
     client_id: str = ""
     client_secret: str = ""
-    addon_ids: dict[AddonKind, str] = DEFAULT_ADDON_IDS
-    """Add-ons without an id are not installed."""
+    kafka_operator_addon_id: str = "managed-kafka"
+    agent_addon_id: str = "kas-fleetshard-operator"
+    logging_addon_id: str = ""
+    """An add-on without an id is not installed."""
     cloud_accounts: dict[str, dict[str, Any]] = {}
     """By provider: the object that OCM gets as `aws` or `gcp`."""
+
+    def get_addon_id(self, kind: AddonKind) -> str:
+        match kind:
+            case AddonKind.KAFKA_OPERATOR:
+                return self.kafka_operator_addon_id
+            case AddonKind.AGENT:
+                return self.agent_addon_id
+            case AddonKind.LOGGING:
+                return self.logging_addon_id
 
     def __repr__(self) -> str:
         return f"OcmClientSettings({self.base_url!r}, client_id={self.client_id!r})"
