@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
+from types import new_class
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from plimsoll.core.values import Value, Wire
 from plimsoll.kube.errors import NotFound, UnreadableAnswer
+from plimsoll.objects.api.meta import WireObject
+from plimsoll.objects.api.resource import Resource
 from plimsoll.objects.codec.nulls import strip_nulls
 
 if TYPE_CHECKING:
@@ -65,6 +69,30 @@ async def fetch_resources(client: Client, api_version: str) -> tuple[ServedResou
         return _read(_ResourceList, path, await client.get_json(path)).resources
     except NotFound:
         return ()
+
+
+def build_metadata_resource(api_version: str, served: ServedResource) -> Resource:
+    """A line of discovery as a kind of which only the metadata is read."""
+    group, _, version = api_version.rpartition("/")
+    return Resource(
+        group=group,
+        version=version,
+        kind=served.kind,
+        plural=served.name,
+        singular=served.kind.lower(),
+        namespaced=served.namespaced,
+        struct=build_metadata_struct(served.kind),
+    )
+
+
+@cache
+def build_metadata_struct(kind: str) -> type[WireObject]:
+    """A struct that reads objects of a kind and nothing of them but their metadata."""
+
+    def fill(namespace: dict[str, object]) -> None:
+        namespace |= {"KIND": kind, "__module__": __name__}
+
+    return new_class(f"{kind}Metadata", (WireObject,), exec_body=fill)
 
 
 def _parse_group(value: dict[str, Any]) -> Group:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from plimsoll.local.cluster_api.definitions import KINDS, build_definition
 from tests.e2e.ports import lasting_port
 from tests.e2e.up.documented_commands import read_commands
 from tests.e2e.up.newcomers import Newcomer, read_page
 from tests.e2e.up.up_processes import needs_kubectl, running
-from tests.nodes.providers.clusterapi.capi_objects import KINDS, definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ def test_the_simulated_cloud_is_served_over_the_protocol(newcomer: Newcomer):
 
 
 def test_cluster_api_in_the_cluster_that_is_autoscaled(newcomer: Newcomer, up: UpProcess):
-    up.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([definition(kind) for kind in KINDS]))
+    up.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([build_definition(kind) for kind in KINDS]))
     for kind in KINDS:
         up.kubectl("wait", "--for=condition=Established", f"crd/{kind.lower()}s.cluster.x-k8s.io")
     up.kubectl("create", "namespace", "prod")

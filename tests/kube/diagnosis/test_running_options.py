@@ -9,11 +9,12 @@ import pytest
 
 from plimsoll.kube.diagnosis import Finding, Namespaces
 from plimsoll.kube.diagnosis.permissions import build_role_manifests
+from plimsoll.local.cluster_api.definitions import KINDS, build_definition
 from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.permissions import NODES, REQUESTS
 from plimsoll.nodes.running_permissions import adapt_to_policy, add_provider
 from tests.kube.diagnosis.examinations import DiagnosedCluster, found
-from tests.nodes.providers.clusterapi.capi_objects import INFRASTRUCTURE, KINDS, collection, definition, scalable
+from tests.nodes.providers.clusterapi.capi_objects import INFRASTRUCTURE, collection, scalable
 
 USER = "system:serviceaccount:kube-system:plimsoll"
 OPTIONS = [
@@ -154,7 +155,7 @@ def test_options_that_cannot_be_read_change_nothing():
 def build_cluster_api(cluster: DiagnosedCluster, group: str) -> None:
     """Two groups whose machines are made from templates of an infrastructure."""
     for kind in KINDS:
-        cluster.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(kind, group=group))
+        cluster.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", build_definition(kind, group=group))
     cluster.run.settle()
     for name, reference in (
         ("new", {"apiGroup": INFRASTRUCTURE, "kind": "AWSMachineTemplate", "name": "t"}),

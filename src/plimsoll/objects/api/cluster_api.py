@@ -7,14 +7,17 @@ struct has the fields of both.
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from plimsoll.core.values import Int64, Wire
-from plimsoll.objects.api.meta import ObjectReference, WireObject
+from plimsoll.objects.api.meta import ObjectReference, Time, WireObject
 from plimsoll.objects.api.nodes import Taint
 from plimsoll.objects.api.resource import Resource
 
 CLUSTER_API_GROUP: Final = "cluster.x-k8s.io"
+MIN_SIZE: Final = "cluster-api-autoscaler-node-group-min-size"
+MAX_SIZE: Final = "cluster-api-autoscaler-node-group-max-size"
+"""Annotations under the API group: the bounds of a node group, which its autoscaler keeps."""
 
 
 class TemplateMeta(Wire):
@@ -107,6 +110,58 @@ class ClusterMachine(WireObject):
         status = self.status
         message = status.failure_message or status.deprecated.v1beta1.failure_message
         return message or status.failure_reason or status.deprecated.v1beta1.failure_reason
+
+
+class ClusterCondition(Wire):
+    """A condition of a Cluster. Only v1beta1 has a severity."""
+
+    type: str = ""
+    status: str = ""
+    severity: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: Time | None = None
+
+
+class ConditionsOfOtherVersion(Wire):
+    conditions: tuple[ClusterCondition, ...] = ()
+
+
+class DeprecatedClusterStatus(Wire):
+    v1beta1: ConditionsOfOtherVersion = ConditionsOfOtherVersion()
+
+
+class ClusterInitialization(Wire):
+    infrastructure_provisioned: bool = False
+    control_plane_initialized: bool = False
+
+
+class ReplicaCount(Wire):
+    replicas: Int64 | None = None
+
+
+class WorkloadClusterStatus(Wire):
+    """Of v1beta1: `controlPlaneReady`, and conditions of the newer form under `v1beta2`. The rest is of v1beta2."""
+
+    phase: str = ""
+    conditions: tuple[ClusterCondition, ...] = ()
+    v1beta2: ConditionsOfOtherVersion = ConditionsOfOtherVersion()
+    deprecated: DeprecatedClusterStatus = DeprecatedClusterStatus()
+    control_plane_ready: bool = False
+    initialization: ClusterInitialization = ClusterInitialization()
+    failure_message: str = ""
+    failure_domains: Any = None
+    """In v1beta1 a map by name, since v1beta2 a list of objects with a name."""
+    control_plane: ReplicaCount = ReplicaCount()
+    workers: ReplicaCount = ReplicaCount()
+
+
+class WorkloadCluster(WireObject):
+    """A Cluster. Its spec is read from the bytes: lists of machine deployments are written back whole."""
+
+    KIND: ClassVar[str] = "Cluster"
+
+    status: WorkloadClusterStatus = WorkloadClusterStatus()
 
 
 def build_cluster_api_resource(struct: type[WireObject], *, group: str, version: str) -> Resource:

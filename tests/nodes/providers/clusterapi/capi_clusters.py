@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from plimsoll.local.cluster_api.definitions import KINDS, build_definition
+from plimsoll.local.cluster_api.machines import MACHINES, MachineControllers
 from plimsoll.nodes.providers.clusterapi.provider import ClusterApiProvider
 from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.nodes import Node
 from tests.kube.embedded_api import EmbeddedApi, unchanged
-from tests.nodes.providers.clusterapi.capi_controllers import MACHINES, FakeClusterApi
-from tests.nodes.providers.clusterapi.capi_objects import HERE, KINDS, collection, definition, scalable
+from tests.nodes.providers.clusterapi.capi_objects import HERE, collection, scalable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -37,7 +38,7 @@ class CapiCluster:
     ) -> None:
         self.kube = EmbeddedApi()
         self.run, self.clock, self.client = self.kube.run, self.kube.clock, self.kube.client
-        self.capi = FakeClusterApi(self.client, clock=self.clock)
+        self.capi = MachineControllers(self.client, clock=self.clock)
         self._runs, self._kinds = runs, kinds
         self._through, self._settings = through, ClusterApiSettings(**settings)
 
@@ -45,7 +46,7 @@ class CapiCluster:
         self.kube.__enter__()
         self.kube.namespace(HERE)
         for kind in self._kinds:
-            self.kube.made(DEFINITIONS, definition(kind))
+            self.kube.made(DEFINITIONS, build_definition(kind))
         self.run.settle()
         self.provider = self.restarted()
         if self._runs:

@@ -1,4 +1,4 @@
-"""Objects of Cluster API for tests: small definitions of its kinds, and bodies with defaults."""
+"""Objects of Cluster API for tests: bodies with defaults."""
 
 from __future__ import annotations
 
@@ -6,47 +6,12 @@ from typing import Any
 
 GROUP = "cluster.x-k8s.io"
 HERE = "here"
-KINDS = ("MachineDeployment", "MachineSet", "MachinePool", "Machine")
 INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
 MIN = f"{GROUP}/cluster-api-autoscaler-node-group-min-size"
 MAX = f"{GROUP}/cluster-api-autoscaler-node-group-max-size"
 MARK = f"{GROUP}/delete-machine"
 CAPACITY = "capacity.cluster-autoscaler.kubernetes.io/"
 LARGE_ENOUGH = {f"{CAPACITY}cpu": "4", f"{CAPACITY}memory": "16Gi"}
-
-_ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-
-
-def definition(kind: str, *, group: str = GROUP, version: str = "v1beta1") -> dict[str, Any]:
-    plural = f"{kind.lower()}s"
-    scale = {
-        "specReplicasPath": ".spec.replicas",
-        "statusReplicasPath": ".status.replicas",
-        "labelSelectorPath": ".status.selector",
-    }
-    with_scale = {"scale": scale} if kind in KINDS[:3] else {}
-    spec = {**_ANYTHING, "properties": {"replicas": {"type": "integer"}}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"},
-            "versions": [
-                {
-                    "name": version,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}, **with_scale},
-                    "schema": {
-                        "openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": _ANYTHING}}
-                    },
-                }
-            ],
-        },
-    }
 
 
 def collection(kind: str, *, group: str = GROUP, version: str = "v1beta1", namespace: str = HERE) -> str:

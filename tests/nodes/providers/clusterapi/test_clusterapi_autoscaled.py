@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.kube.recorder import EventRecorder
+from plimsoll.local.cluster_api.machines import BOOT_S
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.nodes.providers.clusterapi.capi_clusters import CapiCluster
-from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import HERE, LARGE_ENOUGH, bounds
 from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import TEMPLATE
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.kube.errors import Forbidden, ServerFailed, Status, TimedOut
+from plimsoll.local.cluster_api.machines import BOOT_S
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, Outcome
 from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.providers.values import NodeRef
 from tests.kube.embedded_api import unchanged
 from tests.nodes.providers.clusterapi.capi_clusters import CapiCluster
-from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import MARK, bounds, collection, machine, scalable
 
 if TYPE_CHECKING:

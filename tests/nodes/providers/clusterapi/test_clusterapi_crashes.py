@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.client import Client
-from plimsoll.kube.errors import TimedOut
+from plimsoll.kube.errors import NotFound, TimedOut
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.local.cluster_api.definitions import KINDS, build_definition
+from plimsoll.local.cluster_api.machines import BOOT_S, DEPLOYMENTS, MachineControllers
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
 from plimsoll.nodes.providers.clusterapi.provider import ClusterApiProvider
 from plimsoll.nodes.providers.values import NodeRef
@@ -19,13 +21,13 @@ from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
 from tests.kube.embedded_api import UNLIMITED
 from tests.local.apiserver.builders import ADMIN, new_server
 from tests.local.cloud.test_controller_crashes import WriteFaultsOnly
-from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S, DEPLOYMENTS, FakeClusterApi, replicas_of
-from tests.nodes.providers.clusterapi.capi_objects import HERE, KINDS, LARGE_ENOUGH, definition, scalable
+from tests.nodes.providers.clusterapi.capi_objects import HERE, LARGE_ENOUGH, scalable
 from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import TEMPLATE, blueprint
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from plimsoll.objects.api.cluster_api import MachineDeployment
     from plimsoll.runtime.clocks import VirtualClock
 
 _TRIES = 4
@@ -37,7 +39,7 @@ class CrashingCapiCluster:
         self.clock = clock
         self.application = Application(new_server(clock))
         self.client = self.client_through(lambda port: port)
-        self.capi = FakeClusterApi(self.client, clock=clock)
+        self.capi = MachineControllers(self.client, clock=clock)
 
     def client_through(self, through: Callable[[Any], Any]) -> Client:
         transport = EmbeddedTransport(self.application, token=ADMIN)
@@ -50,7 +52,7 @@ async def build_world(clock: VirtualClock) -> CrashingCapiCluster:
     world = CrashingCapiCluster(clock)
     await world.client.create(Namespace, {"metadata": {"name": HERE}})
     for kind in KINDS:
-        await world.client.create(CustomResourceDefinition, definition(kind))
+        await world.client.create(CustomResourceDefinition, build_definition(kind))
     await clock.sleep(0.1)
     await world.client.create(DEPLOYMENTS, scalable(name="md", replicas=3))
     await world.client.create(DEPLOYMENTS, scalable(name="large", annotations={TEMPLATE: "true", **LARGE_ENOUGH}))
@@ -112,3 +114,11 @@ def test_a_lost_answer_to_any_write_removes_the_right_node_once_and_makes_one_gr
         check=check,
     )
     assert lost >= 4
+
+
+async def replicas_of(client: Client, name: str, *, namespace: str) -> int | None:
+    try:
+        found: MachineDeployment = await client.get(DEPLOYMENTS, name, namespace=namespace)
+    except NotFound:
+        return None
+    return found.spec.replicas

@@ -7,21 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.local.cluster_api.definitions import build_definition
 from plimsoll.nodes.model.call_outcomes import Done, NotImplementedByProvider
 from plimsoll.nodes.providers.clusterapi.annotations import is_propagated, is_synced
 from plimsoll.nodes.providers.clusterapi.settings import Discovery, read_discovery, read_settings
 from plimsoll.nodes.providers.values import GroupOptions, ProviderFailed
 from tests.nodes.providers.clusterapi.capi_clusters import DEFINITIONS, CapiCluster
-from tests.nodes.providers.clusterapi.capi_objects import (
-    GROUP,
-    HERE,
-    MAX,
-    MIN,
-    bounds,
-    collection,
-    definition,
-    scalable,
-)
+from tests.nodes.providers.clusterapi.capi_objects import GROUP, HERE, MAX, MIN, bounds, collection, scalable
 from tests.nodes.providers.simulated.simulated_clusters import AN_HOUR, DEFAULTS
 
 if TYPE_CHECKING:
@@ -103,7 +95,7 @@ def test_without_cluster_api_the_provider_says_so(reviewed: ReviewedSentences):
 def test_group_and_version_are_those_of_the_management_cluster(group: str, version: str):
     with CapiCluster(runs=False, kinds=(), group=group) as world:
         for kind in ("MachineDeployment", "MachineSet", "Machine"):
-            world.kube.made(DEFINITIONS, definition(kind, group=group, version=version))
+            world.kube.made(DEFINITIONS, build_definition(kind, group=group, version=version))
         world.run.settle()
         body = scalable(
             replicas=1, annotations={name.replace(GROUP, group): text for name, text in bounds(0, 3).items()}
@@ -121,7 +113,7 @@ def test_cluster_api_may_come_later():
         with pytest.raises(ProviderFailed):
             world.do(world.provider.refresh())
         for kind in ("MachineDeployment", "MachineSet", "Machine"):
-            world.kube.made(DEFINITIONS, definition(kind))
+            world.kube.made(DEFINITIONS, build_definition(kind))
         world.run.settle()
         assert ids(world) == []
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from plimsoll.local.cluster_api.machines import BOOT_S
 from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.nodes.providers.values import Instance, InstanceError, NodeRef
 from tests.nodes.providers.clusterapi.capi_clusters import CapiCluster
-from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import GROUP, HERE, collection, machine, scalable
 
 if TYPE_CHECKING:

@@ -7,23 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.core.resources import ResourceVector
+from plimsoll.local.cluster_api.definitions import build_definition
+from plimsoll.local.cluster_api.machines import BOOT_S
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider
 from plimsoll.nodes.model.group_names import is_ours
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.values import Blueprint
 from plimsoll.objects.api.nodes import Node, Taint
 from tests.nodes.providers.clusterapi.capi_clusters import DEFINITIONS, CapiCluster
-from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
-from tests.nodes.providers.clusterapi.capi_objects import (
-    CAPACITY,
-    HERE,
-    LARGE_ENOUGH,
-    MAX,
-    MIN,
-    bounds,
-    collection,
-    definition,
-)
+from tests.nodes.providers.clusterapi.capi_objects import CAPACITY, HERE, LARGE_ENOUGH, MAX, MIN, bounds, collection
 
 if TYPE_CHECKING:
     from tests.golden.reviewed_sentences import ReviewedSentences
@@ -229,7 +221,7 @@ def test_a_cluster_api_that_drops_taints_makes_no_group_that_needs_them(reviewed
 
 def without_taints() -> dict[str, Any]:
     """An older MachineDeployment, whose machines have no such field."""
-    body = definition("MachineDeployment")
+    body = build_definition("MachineDeployment")
     inner = {"type": "object", "properties": {"failureDomain": {"type": "string"}}}
     meta = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     machines = {"type": "object", "properties": {"metadata": meta, "spec": inner}}

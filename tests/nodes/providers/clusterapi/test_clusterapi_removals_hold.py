@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube.errors import TimedOut
+from plimsoll.local.cluster_api.machines import BOOT_S
 from plimsoll.nodes.model.call_outcomes import Done
 from plimsoll.nodes.providers.values import NodeRef
 from tests.nodes.providers.clusterapi.capi_clusters import CapiCluster
-from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.test_clusterapi_changes import ScaleFaults
 
 _NODES = 5

@@ -11,11 +11,11 @@ from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authorization.rules import Rule
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.routing import read_attributes
+from plimsoll.local.cluster_api.machines import BOOT_S
 from plimsoll.nodes.model.call_outcomes import Done
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.nodes import Node
 from tests.nodes.providers.clusterapi.capi_clusters import CapiCluster
-from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import INFRASTRUCTURE, scalable
 from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import blueprint, template, theoretical
 from tests.nodes.providers.clusterapi.test_clusterapi_templates import infrastructure_template, referring

@@ -7,6 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.local.cluster_api.definitions import build_definition
+from plimsoll.local.cluster_api.machines import BOOT_S
 from plimsoll.nodes.config.policy import PodRules
 from plimsoll.nodes.model.call_outcomes import NotImplementedByProvider
 from plimsoll.nodes.model.node_templates import make_template
@@ -26,16 +28,7 @@ from plimsoll.objects.api.nodes import Node, Taint
 from plimsoll.objects.codec.decoding import convert_object
 from plimsoll.scheduling import Storage
 from tests.nodes.providers.clusterapi.capi_clusters import DEFINITIONS, CapiCluster
-from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
-from tests.nodes.providers.clusterapi.capi_objects import (
-    CAPACITY,
-    HERE,
-    INFRASTRUCTURE,
-    LARGE_ENOUGH,
-    bounds,
-    definition,
-    scalable,
-)
+from tests.nodes.providers.clusterapi.capi_objects import CAPACITY, HERE, INFRASTRUCTURE, LARGE_ENOUGH, bounds, scalable
 
 TOLD = Infrastructure(capacity={"cpu": "2", "memory": "8Gi", "nvidia.com/gpu": "1"}, architecture="arm64")
 
@@ -175,7 +168,7 @@ def test_whatever_an_infrastructure_object_is_it_can_be_read(document: object):
 
 
 def infrastructure_template(world: CapiCluster, **status: Any) -> None:
-    world.kube.made(DEFINITIONS, definition("DemoMachineTemplate", group=INFRASTRUCTURE, version="v1beta1"))
+    world.kube.made(DEFINITIONS, build_definition("DemoMachineTemplate", group=INFRASTRUCTURE, version="v1beta1"))
     world.run.settle()
     body = {
         "apiVersion": f"{INFRASTRUCTURE}/v1beta1",

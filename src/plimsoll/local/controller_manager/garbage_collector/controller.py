@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from plimsoll.kube.controller.controller import Controller, ControllerSettings, Done
-from plimsoll.kube.discovery import fetch_resources
+from plimsoll.kube.discovery import build_metadata_resource, fetch_resources
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Added, Deleted, Updated, get_view
 from plimsoll.kube.informer.informer import Informer
@@ -39,7 +39,6 @@ from plimsoll.local.controller_manager.garbage_collector.graph import OwnerGraph
 from plimsoll.local.controller_manager.garbage_collector.resources import (
     EVENTS,
     build_custom_resource,
-    build_metadata_resource,
     list_served_resources,
 )
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition

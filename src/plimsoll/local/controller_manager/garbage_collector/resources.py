@@ -6,17 +6,13 @@ other.
 
 from __future__ import annotations
 
-from functools import cache
-from types import new_class
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.kube.discovery import fetch_groups, fetch_resources
-from plimsoll.objects.api.meta import WireObject
+from plimsoll.kube.discovery import build_metadata_resource, build_metadata_struct, fetch_groups, fetch_resources
 from plimsoll.objects.api.resource import Resource
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
-    from plimsoll.kube.discovery import ServedResource
     from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 
 EVENTS: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
@@ -51,29 +47,5 @@ def build_custom_resource(definition: CustomResourceDefinition) -> Resource | No
         plural=names.plural,
         singular=names.singular,
         namespaced=definition.spec.scope == "Namespaced",
-        struct=_build_metadata_struct(names.kind),
+        struct=build_metadata_struct(names.kind),
     )
-
-
-def build_metadata_resource(api_version: str, served: ServedResource) -> Resource:
-    """A line of discovery as a kind of which only the metadata is read."""
-    group, _, version = api_version.rpartition("/")
-    return Resource(
-        group=group,
-        version=version,
-        kind=served.kind,
-        plural=served.name,
-        singular=served.kind.lower(),
-        namespaced=served.namespaced,
-        struct=_build_metadata_struct(served.kind),
-    )
-
-
-@cache
-def _build_metadata_struct(kind: str) -> type[WireObject]:
-    """A struct that reads objects of a kind and nothing of them but their metadata."""
-
-    def fill(namespace: dict[str, object]) -> None:
-        namespace |= {"KIND": kind, "__module__": __name__}
-
-    return new_class(f"{kind}Metadata", (WireObject,), exec_body=fill)

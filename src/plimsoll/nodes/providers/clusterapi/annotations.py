@@ -20,7 +20,7 @@ from plimsoll.core.value_parsing import (
 )
 from plimsoll.core.values import Value
 from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL
-from plimsoll.objects.api.cluster_api import MachineDeployment
+from plimsoll.objects.api.cluster_api import MAX_SIZE, MIN_SIZE, MachineDeployment
 
 if TYPE_CHECKING:
     from plimsoll.nodes.providers.values import GroupOptions
@@ -136,11 +136,11 @@ class Keys(Value):
 
     @property
     def min_size(self) -> str:
-        return f"{self.group}/cluster-api-autoscaler-node-group-min-size"
+        return f"{self.group}/{MIN_SIZE}"
 
     @property
     def max_size(self) -> str:
-        return f"{self.group}/cluster-api-autoscaler-node-group-max-size"
+        return f"{self.group}/{MAX_SIZE}"
 
     @property
     def delete_machine(self) -> str:

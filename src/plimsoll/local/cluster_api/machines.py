@@ -1,15 +1,16 @@
-"""A small Cluster API: MachineDeployment -> MachineSet -> Machine -> Node, as far as an autoscaler sees of it.
+"""Machines of the simulated Cluster API: MachineDeployment, MachineSet, Machine, Node, as an autoscaler sees them.
 
-It looks once a second. Of machines that are too many it removes marked ones first and then the oldest, which is not
-what an autoscaler wants: only a mark saves the others.
+The controllers look once a second. Of machines that are too many they remove marked ones first and then the oldest,
+which is not what an autoscaler wants: only a mark saves the others. Machine deployments of a Cluster with a topology
+have their machines in that cluster, and are left alone here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.kube.errors import NotFound
 from plimsoll.objects.api.cluster_api import (
+    CLUSTER_API_GROUP,
     ClusterMachine,
     MachineDeployment,
     MachineSet,
@@ -17,20 +18,25 @@ from plimsoll.objects.api.cluster_api import (
     build_cluster_api_resource,
 )
 from plimsoll.objects.api.nodes import Node
-from tests.nodes.providers.clusterapi.capi_objects import GROUP, MARK
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
 
-BOOT_S = 30.0
+BOOT_S: Final = 30.0
+TOPOLOGY_OWNED: Final = f"topology.{CLUSTER_API_GROUP}/owned"
+_MARK: Final = f"{CLUSTER_API_GROUP}/delete-machine"
+_VERSION: Final = "v1beta1"
+_API_VERSION: Final = f"{CLUSTER_API_GROUP}/{_VERSION}"
 
-DEPLOYMENTS = build_cluster_api_resource(MachineDeployment, group=GROUP, version="v1beta1")
-SETS = build_cluster_api_resource(MachineSet, group=GROUP, version="v1beta1")
-MACHINES = build_cluster_api_resource(ClusterMachine, group=GROUP, version="v1beta1")
+DEPLOYMENTS: Final = build_cluster_api_resource(MachineDeployment, group=CLUSTER_API_GROUP, version=_VERSION)
+SETS: Final = build_cluster_api_resource(MachineSet, group=CLUSTER_API_GROUP, version=_VERSION)
+MACHINES: Final = build_cluster_api_resource(ClusterMachine, group=CLUSTER_API_GROUP, version=_VERSION)
 
 
-class FakeClusterApi:
+class MachineControllers:
+    """Controllers of machines in one cluster that manages itself."""
+
     def __init__(self, client: Client, *, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self.failing: set[str] = set()
@@ -39,22 +45,25 @@ class FakeClusterApi:
         self._next = 0
 
     async def run(self) -> None:
+        """Until cancelled."""
         while True:
             if not self.is_idle:
                 await self.step()
             await self._clock.sleep(1.0)
 
     async def step(self) -> None:
-        deployments: list[MachineDeployment] = list((await self._client.list(DEPLOYMENTS)).items)
+        """Look once, and do what is due."""
+        listed: list[MachineDeployment] = list((await self._client.list(DEPLOYMENTS)).items)
+        deployments = [deployment for deployment in listed if TOPOLOGY_OWNED not in deployment.metadata.labels]
         sets: dict[str, MachineSet] = {  # type: ignore[var-annotated]
             machine_set.metadata.name: machine_set for machine_set in (await self._client.list(SETS)).items
         }
         for deployment in deployments:
             await self._keep_set(deployment, sets.get(f"{deployment.metadata.name}-s"))
         machines: list[ClusterMachine] = list((await self._client.list(MACHINES)).items)
-        for item in (await self._client.list(SETS)).items:  # type: ignore[var-annotated]
+        for owner_set in (await self._client.list(SETS)).items:  # type: ignore[var-annotated]
             await self._keep_machines(
-                item, [cluster_machine for cluster_machine in machines if _is_owned_by(cluster_machine, item)]
+                owner_set, [cluster_machine for cluster_machine in machines if _is_owned_by(cluster_machine, owner_set)]
             )
         for machine in (await self._client.list(MACHINES)).items:  # type: ignore[var-annotated]
             await self._boot(machine)
@@ -63,9 +72,7 @@ class FakeClusterApi:
         meta, replicas = deployment.metadata, deployment.spec.replicas or 0
         name = f"{meta.name}-s"
         if found is None:
-            owners = [
-                {"apiVersion": f"{GROUP}/v1beta1", "kind": "MachineDeployment", "name": meta.name, "uid": meta.uid}
-            ]
+            owners = [{"apiVersion": _API_VERSION, "kind": "MachineDeployment", "name": meta.name, "uid": meta.uid}]
             body = {"metadata": {"name": name, "ownerReferences": owners}, "spec": {"replicas": replicas}}
             await self._client.create(SETS, body, namespace=meta.namespace)
         elif found.spec.replicas != replicas:
@@ -75,10 +82,10 @@ class FakeClusterApi:
         wanted, meta = of.spec.replicas or 0, of.metadata
         for _ in range(wanted - len(machines)):
             self._next += 1
-            owners = [{"apiVersion": f"{GROUP}/v1beta1", "kind": "MachineSet", "name": meta.name, "uid": meta.uid}]
+            owners = [{"apiVersion": _API_VERSION, "kind": "MachineSet", "name": meta.name, "uid": meta.uid}]
             body = {"metadata": {"name": f"{meta.name}-{self._next:03}", "ownerReferences": owners}, "spec": {}}
             await self._client.create(MACHINES, body, namespace=meta.namespace)
-        order = sorted(machines, key=lambda machine: (MARK not in machine.metadata.annotations, machine.metadata.name))
+        order = sorted(machines, key=lambda machine: (_MARK not in machine.metadata.annotations, machine.metadata.name))
         for cluster_machine in order[: max(0, len(machines) - wanted)]:
             await self._client.delete(MACHINES, cluster_machine.metadata.name, namespace=meta.namespace)
             if cluster_machine.status.node_ref is not None:
@@ -108,11 +115,3 @@ class FakeClusterApi:
 
 def _is_owned_by(machine: ClusterMachine, of: Scalable) -> bool:
     return any(owner.uid == of.metadata.uid for owner in machine.metadata.owner_references)
-
-
-async def replicas_of(client: Client, name: str, *, namespace: str) -> int | None:
-    try:
-        found: MachineDeployment = await client.get(DEPLOYMENTS, name, namespace=namespace)
-    except NotFound:
-        return None
-    return found.spec.replicas
