@@ -64,6 +64,15 @@ def read_kubeconfig(files: Iterable[str], *, may_be_missing: bool) -> Kubeconfig
     return merged
 
 
+def parse_kubeconfig(data: bytes, *, source: str) -> Kubeconfig:
+    """A kubeconfig that is not a file, such as the content of a Secret. Raises `InvalidInput`, naming the field."""
+    if len(data) > _LARGEST_FILE_BYTES:
+        raise InvalidInput("is larger than 16 MiB: this is not a kubeconfig", path=source)
+    config = Kubeconfig()
+    config.add(_check(_read_first_document(data, file=source), file=source))
+    return config
+
+
 def _read(file: str, *, may_be_missing: bool) -> Section | None:
     try:
         with Path(file).open("rb") as opened:

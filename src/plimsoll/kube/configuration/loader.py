@@ -98,7 +98,7 @@ def choose_access(options: AccessOptions, loader_context: LoaderContext) -> Acce
     config = read_kubeconfig(files, may_be_missing=not options.kubeconfig)
     context = options.context or config.current_context
     if context:
-        return _build_access(config, context, options=options, loader_context=loader_context)
+        return build_context_access(config, context, options=options, loader_context=loader_context)
     pod = None if options.kubeconfig or options.server else loader_context.pod
     if pod is not None:
         pod_namespace = loader_context.environment.get("POD_NAMESPACE", "")
@@ -126,7 +126,10 @@ def _list_files(options: AccessOptions, environment: Mapping[str, str]) -> list[
     return [str(Path(user_directory) / ".kube" / "config")] if user_directory else []
 
 
-def _build_access(config: Kubeconfig, name: str, *, options: AccessOptions, loader_context: LoaderContext) -> Access:
+def build_context_access(
+    config: Kubeconfig, name: str, *, options: AccessOptions, loader_context: LoaderContext
+) -> Access:
+    """The access of one context. Raises `InvalidInput`, naming the file and the field."""
     context = config.contexts.get(name)
     if context is None:
         where = "--context" if options.context else f"{config.current_context_file}: current-context"

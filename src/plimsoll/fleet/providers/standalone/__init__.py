@@ -1,0 +1,1 @@
+"""Clusters that exist already, each known by a context of a kubeconfig (docs/design/fleet.md 13)."""
