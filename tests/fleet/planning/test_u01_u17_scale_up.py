@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.fleet.model.clusters import Cluster, Locator
-from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType
+from plimsoll.fleet.model.policy import CloudProvider, Region, RegionType
+from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType, ProviderType
 from plimsoll.fleet.planning.capacity import Summary, build_capacity
 from plimsoll.fleet.planning.scale_up import (
     LocatorEvaluation,
@@ -189,3 +190,13 @@ def test_a_registered_cluster_is_a_row_without_a_provider_id():
     assert cluster.locators == (Locator("aws", "us-east-1", "standard"),)
     assert (cluster.status, cluster.cluster_id, cluster.multi_az) == (ClusterStatus.ACCEPTED, "", True)
     assert [pool.id for pool in registration.machine_pools] == ["kafka-standard"]
+
+
+def test_a_region_with_a_cluster_class_gets_clusters_of_cluster_api():
+    region = Region(
+        name="us-east-1", is_default=True, types=(RegionType(instance_type="standard"),), cluster_class="dp"
+    )
+    policy = make_policy(providers=(CloudProvider(name="aws", is_default=True, regions=(region,)),))
+    [registration] = evaluate_scale_up(build_capacity((), (), policy, NOW), policy, NOW).register
+    assert registration.provider_type == ProviderType.CLUSTER_API
+    assert registration.build_cluster("row", NOW).provider_type == ProviderType.CLUSTER_API

@@ -109,7 +109,10 @@ def make_deployment(name: str, namespace: str) -> Json:
 ADDONS: Final = AddonManifests(
     by_kind={
         AddonKind.KAFKA_OPERATOR: (make_deployment("plimsoll-kafka", "default"),),
-        AddonKind.AGENT: (make_deployment("plimsoll-nodes", "kube-system"), make_deployment("agent", "plimsoll-agent")),
+        AddonKind.AGENT: (
+            make_deployment("plimsoll-nodes", "kube-system"),
+            make_deployment("plimsoll-agent", "kube-system"),
+        ),
     }
 )
 

@@ -36,7 +36,7 @@ def test_namespaces_go_first_and_places_are_filled(tmp_path: Path):
     objects = manifests.build(
         AddonOrder(kind=AddonKind.AGENT, parameters={"sso-secret": "x"}), {"cluster-name": "mk-1"}
     )
-    assert [item["kind"] for item in objects] == ["Namespace", "Secret", "Namespace", "Deployment"]
+    assert [item["kind"] for item in objects] == ["Secret", "Namespace", "Deployment"]
     [container] = objects[-1]["spec"]["template"]["spec"]["containers"]
     assert container["args"] == ["--cluster=mk-1", "$(POD)", "${other}"]
     assert manifests.list_deployments(AddonKind.AGENT) == (("plimsoll-agent", "agent"),)

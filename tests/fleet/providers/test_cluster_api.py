@@ -278,7 +278,7 @@ def test_resources_and_add_ons_are_applied_in_the_cluster_and_ready_when_availab
         assert all(addon.is_ready for addon in done.addons)
         assert (done.has_resources, done.problems) == (True, ())
         data_plane = world.data_planes.open(next(iter(world.data_planes.applications)))
-        secret = await data_plane.get(Secret, "plimsoll-agent", namespace="plimsoll-agent")
+        secret = await data_plane.get(Secret, "plimsoll-agent-parameters", namespace="kube-system")
         assert secret.data["sso-secret"] == b"hush"
 
     played(story)

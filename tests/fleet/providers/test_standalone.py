@@ -157,8 +157,10 @@ async def live(running: tuple[StandaloneWorld, StandaloneProvider]) -> None:
 
 async def check(world: StandaloneWorld) -> None:
     names = {deployment.metadata.name for deployment in (await world.client.list(Deployment)).items}
-    assert names == {"plimsoll-kafka", "plimsoll-nodes", "agent"}
-    assert (await world.client.get(Secret, "plimsoll-agent", namespace="plimsoll-agent")).data["sso-secret"] == b"hush"
+    assert names == {"plimsoll-kafka", "plimsoll-nodes", "plimsoll-agent"}
+    assert (await world.client.get(Secret, "plimsoll-agent-parameters", namespace="kube-system")).data[
+        "sso-secret"
+    ] == b"hush"
 
 
 def test_a_crash_after_any_kubernetes_call_leaves_what_the_next_process_completes():

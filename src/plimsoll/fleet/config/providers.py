@@ -43,7 +43,9 @@ class RegionDocument(Document):
     supported_instance_type: dict[Name, Annotated[RegionTypeDocument, NULL_IS_EMPTY]] = Field(
         default={}, description="Instance types by name, in the order in which they are evaluated."
     )
-    cluster_class: Text = Field(default="", description="The ClusterClass of clusters that Cluster API makes here.")
+    cluster_class: Text = Field(
+        default="", description="Clusters are made here by Cluster API, of this ClusterClass: NAME or NAMESPACE/NAME."
+    )
 
     def build_region(self) -> Region:
         return Region(

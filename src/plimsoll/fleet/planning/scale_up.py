@@ -214,11 +214,14 @@ def _find_backoff(failures: Sequence[datetime], creation: CreationPolicy, now: d
 
 def _build_registration(locator: Locator, policy: FleetPolicy) -> Registration:
     multi_az = needs_zones(locator.instance_type)
+    region = policy.find_region(locator.cloud_provider, locator.region)
+    has_class = region is not None and bool(region.cluster_class)
     return Registration(
         cloud_provider=locator.cloud_provider,
         region=locator.region,
         supported_instance_type=locator.instance_type,
         multi_az=multi_az,
+        provider_type=ProviderType.CLUSTER_API if has_class else ProviderType.OCM,
         machine_pools=build_pools(locator.cloud_provider, (locator.instance_type,), policy, multi_az=multi_az),
     )
 

@@ -94,7 +94,9 @@ class ClusterApiProvider:
         if isinstance(listed, CallFailed):
             return listed
         now = self._clock.now()
-        return tuple(sorted((read_provided(cluster, now=now) for cluster in listed), key=lambda one: one.cluster_id))
+        return tuple(
+            sorted((read_provided(cluster, now=now) for cluster in listed), key=lambda found: found.cluster_id)
+        )
 
     # ---- changes
 
@@ -108,7 +110,7 @@ class ClusterApiProvider:
 
     async def ensure_resources(self, cluster: Cluster, order: SetupOrder) -> CallFailed | None:
         return await self._attempt(
-            cluster, self._work_in(cluster, lambda data_plane: data_plane.apply_resources(order.resources))
+            cluster, self._run_in(cluster, lambda data_plane: data_plane.apply_resources(order.resources))
         )
 
     async def ensure_addons(self, cluster: Cluster, addons: tuple[AddonOrder, ...]) -> CallFailed | None:
@@ -116,7 +118,7 @@ class ClusterApiProvider:
             for addon in addons:
                 await data_plane.install(addon)
 
-        return await self._attempt(cluster, self._work_in(cluster, install_all))
+        return await self._attempt(cluster, self._run_in(cluster, install_all))
 
     async def delete_cluster(self, cluster: Cluster) -> DeletionState | CallFailed:
         return await self._attempt(cluster, self._delete(cluster))
@@ -176,9 +178,9 @@ class ClusterApiProvider:
                 problems=(*problems, *await data_plane.find_unmarked_nodes()),
             )
 
-        return await self._work_in(cluster, read)
+        return await self._run_in(cluster, read)
 
-    async def _work_in(self, cluster: Cluster, work: Callable[[DataPlaneSetup], Awaitable[T]]) -> T:
+    async def _run_in(self, cluster: Cluster, work: Callable[[DataPlaneSetup], Awaitable[T]]) -> T:
         """Work in the data plane of a row, by the kubeconfig of its Secret."""
         name, namespace = _find_name(cluster), name_namespace(cluster.region)
         access = await self._management.read_access(name, namespace=namespace)

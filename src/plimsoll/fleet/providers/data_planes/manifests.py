@@ -1,8 +1,8 @@
 """The manifests of add-ons: files of the operator, one folder per add-on, read and checked at start.
 
-A folder holds YAML or JSON, as `kubectl kustomize` writes it. `agent` also stands for the Secret with the parameters of
-the agent: it is made here, because it holds a password, and the manifests refer to it by name. Text of the form
-`${cluster-name}` is replaced; everything else stays as it is written.
+A folder holds YAML or JSON, as `kubectl kustomize` writes it. The Secret with the parameters of the agent is made here,
+because it holds a password; the manifests of `deploy/agent` refer to it. Of their text only `${cluster-name}` and the
+like are replaced.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ FOLDERS: Final[Mapping[AddonKind, tuple[str, ...]]] = {
     AddonKind.AGENT: ("node_autoscaler", "agent"),
 }
 """The node autoscaler belongs to the agent, which reports the sizes that it may grow to."""
-AGENT_NAMESPACE: Final = "plimsoll-agent"
-AGENT_SECRET: Final = "plimsoll-agent"  # noqa: S105 - a name
+AGENT_NAMESPACE: Final = "kube-system"
+AGENT_SECRET: Final = "plimsoll-agent-parameters"  # noqa: S105 - a name
 _PLACE: Final = re.compile(r"\$\{([a-z-]+)\}")
 _FIRST: Final = ("Namespace", "CustomResourceDefinition")
 _LARGEST_BYTES: Final = 4 * 1024 * 1024
@@ -46,7 +46,7 @@ class AddonManifests(Value):
             folders = " and ".join(FOLDERS[order.kind])
             raise InvalidInput(f"there are no manifests of {order.kind}: name a folder with {folders} in it")
         objects = tuple(_fill(manifest, places) for manifest in self.by_kind[order.kind])
-        return (*_build_parameters(order), *objects) if order.kind is AddonKind.AGENT else objects
+        return (_build_parameters(order), *objects) if order.kind is AddonKind.AGENT else objects
 
     def list_deployments(self, kind: AddonKind) -> tuple[tuple[str, str], ...]:
         """(namespace, name) of each Deployment of an add-on: the add-on is ready when they are available."""
@@ -93,14 +93,7 @@ def _fill(value: Any, places: Mapping[str, str]) -> Any:
     return [_fill(item, places) for item in value] if isinstance(value, list) else value
 
 
-def _build_parameters(order: AddonOrder) -> tuple[dict[str, Any], ...]:
+def _build_parameters(order: AddonOrder) -> dict[str, Any]:
     data = {name: base64.b64encode(text.encode()).decode("ascii") for name, text in sorted(order.parameters.items())}
-    return (
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": AGENT_NAMESPACE}},
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": AGENT_SECRET, "namespace": AGENT_NAMESPACE},
-            "data": data,
-        },
-    )
+    metadata = {"name": AGENT_SECRET, "namespace": AGENT_NAMESPACE}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
