@@ -24,6 +24,7 @@ from plimsoll.web.client import Response as WebResponse
 from tests.effort import IS_LONG
 from tests.fleet.api.api_world import ApiWorld
 from tests.fleet.api.original_documents import FILES, load_original
+from tests.fleet.service import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,8 +45,8 @@ ORIGINAL_CHECKS = [not_a_server_error, response_schema_conformance]
 class GeneratedRequests:
     """A world with one row of each kind, and a token per group."""
 
-    def __init__(self) -> None:
-        self.world = ApiWorld()
+    def __init__(self, url: str = MEMORY) -> None:
+        self.world = ApiWorld(url=url)
         cluster = self.world.add_cluster()
         self.kafka_id = self.world.create("orders").document["id"]
         self.tokens = {

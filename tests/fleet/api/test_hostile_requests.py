@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.fleet.api.application import FleetApi
-from plimsoll.fleet.api.errors import BASE_PATH, ERRORS, RequestRefused
+from plimsoll.fleet.api.errors import BASE_PATH, ERRORS
 from plimsoll.fleet.api.operations import Group
-from plimsoll.fleet.api.parsing.search import MOST_JOINS, parse_search
-from plimsoll.fleet.model.search import Comparison, Conjunction, Disjunction, Operator
 from tests.fleet.api.api_world import ApiWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plimsoll.fleet.api.operations import Operation
-    from tests.golden.reviewed_sentences import ReviewedSentences
 
 MEBIBYTE = 1024 * 1024
 UNTEXTS = ["%00", "%ED%A0%80", "%FF", "%C0%80", "a%00b"]
@@ -109,6 +106,16 @@ def test_documents_of_another_shape_are_refused(shared: ApiWorld, document: obje
         token = shared.admin_token() if "admin" in path else shared.user_token()
         answer = shared.call("POST", path, raw=raw, token=token, query="async=true")
         assert (answer.status, answer.code) == (400, "37")
+
+
+def test_mistakes_of_a_body_are_named_together_in_our_words(shared: ApiWorld):
+    raw = b'{"plan": 7, "nmae": "x", "reauthentication_enabled": "no"}'
+    answer = shared.call("POST", "/kafkas", raw=raw, token=shared.user_token(), query="async=true")
+    assert answer.document["reason"] == (
+        "plan: must be a text; reauthentication_enabled: must be true or false; nmae: unknown key"
+    )
+    answer = shared.call("POST", "/kafkas", raw=b"[]", token=shared.user_token(), query="async=true")
+    assert answer.document["reason"] == "body: must be a mapping"
 
 
 def test_bodies_beyond_their_size_are_413(shared: ApiWorld):
@@ -203,84 +210,8 @@ def test_an_application_is_built_without_a_call(shared: ApiWorld):
     assert FleetApi(shared.ports).operations
 
 
-# ---- search
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "name",
-        "name =",
-        "name = = x",
-        "name == x",
-        "secret = x",
-        "NAME = x",
-        "name = x y",
-        "name = x; drop table kafkas",
-        "name = x -- comment",
-        "name = x /* comment */",
-        "name = 'x",
-        "name = x'",
-        'name = "x"',
-        "name = x or",
-        "or name = x",
-        "name in x",
-        "name in ()",
-        "name in (x,)",
-        "name in (x",
-        "(name = x",
-        "name = x)",
-        "not name = x",
-        "name not = x",
-        "name = and",
-        "name like",
-        "1 = 1",
-        "name is null",
-        "name = x\\",
-        "name = 'a' 'b'",
-        "(" * 21 + "name = x" + ")" * 21,
-        "name = '" + "x" * 300 + "'",
-        "name in (" + ",".join("x" for _ in range(101)) + ")",
-        " or ".join("name = x" for _ in range(MOST_JOINS + 2)),
-        "name = x" + " " * 5000 + "or name = y",
-        "name = \u00e9",
-        "(" * 4000,
-    ],
-)
-def test_a_search_that_cannot_be_read_is_refused(text: str, reviewed: ReviewedSentences):
-    with pytest.raises(RequestRefused) as caught:
-        parse_search(text)
-    assert (caught.value.status, int(caught.value.code)) == (400, 23)
-    reviewed(caught.value.reason)
-
-
 def test_a_search_has_at_most_ten_joins(shared: ApiWorld):
     for comparisons, status in ((11, 200), (12, 400)):
         search = "%20and%20".join("name%20=%20x" for _ in range(comparisons))
         answer = shared.call("GET", "/kafkas", token=shared.user_token(), query=f"search={search}")
         assert (answer.status, answer.code) == (status, "" if status == 200 else "23")
-
-
-def test_and_binds_stronger_than_or():
-    name, region, owner = (
-        Comparison(column=column, operator=Operator.EQUAL, values=("x",)) for column in ("name", "region", "owner")
-    )
-    text = "name = x or region = x and owner = x"
-    assert parse_search(text) == Disjunction(parts=(name, Conjunction(parts=(region, owner))))
-    text = "(name = x or region = x) and owner = x"
-    assert parse_search(text) == Conjunction(parts=(Disjunction(parts=(name, region)), owner))
-
-
-def test_values_keep_quotes_wildcards_and_reserved_words():
-    found = parse_search("name in ('it''s', '100%', 'and', a_b, '', ')') AND name NOT LIKE 'x%'")
-    assert isinstance(found, Conjunction)
-    first, second = found.parts
-    assert isinstance(first, Comparison)
-    assert first.values == ("it's", "100%", "and", "a_b", "", ")")
-    assert isinstance(second, Comparison)
-    assert second.operator is Operator.NOT_LIKE
-
-
-@pytest.mark.parametrize("text", ["", "  "])
-def test_an_empty_search_selects_everything(text: str):
-    assert parse_search(text) is None

@@ -81,7 +81,12 @@ def parse_document(model: type[Model], document: Any, *, path: str = "") -> Mode
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        return [_describe(found).with_parent(path) for found in error.errors(include_url=False, include_context=True)]
+        return [mistake.with_parent(path) for mistake in list_mistakes(error)]
+
+
+def list_mistakes(error: ValidationError) -> list[Mistake]:
+    """The mistakes of a document in our words, in its order."""
+    return [_describe(found) for found in error.errors(include_url=False, include_context=True)]
 
 
 def raise_mistakes(title: str, mistakes: Sequence[tuple[tuple[str | int, ...], str]]) -> None:

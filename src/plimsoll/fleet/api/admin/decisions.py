@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from fastapi import Query
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.plans import Ref, encode
+from plimsoll.core.plans import Action, Ref, encode
 from plimsoll.fleet.api.documents.admin import DecisionAnswer, DecisionListAnswer
 from plimsoll.fleet.api.documents.base import build_document_response
 from plimsoll.fleet.api.errors import Code, RequestRefused
@@ -20,7 +20,7 @@ from plimsoll.journal.entries import Query as EntryQuery
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.core.plans import Action, NotDone
+    from plimsoll.core.plans import NotDone
     from plimsoll.fleet.api.ports import ApiPorts
     from plimsoll.journal.entries import Entry
     from plimsoll.web.responses import PageResponse
@@ -67,7 +67,7 @@ class ScalingDecisions:
         query = EntryQuery(ref=ref, subsystem="fleet", since=_parse_time(since), limit=_MOST_ENTRIES)
         entries = await self._journal.list_entries(query)
         found = [decision for entry in entries for decision in _list_decisions(entry, ref, worker=worker)]
-        items = cut_page(found, page)
+        items = [_build(decision) for decision in cut_page(found, page)]
         return build_document_response(
             DecisionListAnswer(
                 kind="ScalingDecisionList", page=page.number, size=len(items), total=len(found), items=items
@@ -102,42 +102,56 @@ def _parse_time(text: str) -> datetime | None:
         ) from error
 
 
-def _list_decisions(entry: Entry, ref: Ref | None, *, worker: str) -> Iterator[DecisionAnswer]:
+class _Decision(NamedTuple):
+    """A decision of an entry. Only those of the page become documents: a journal has a hundred thousand."""
+
+    entry: Entry
+    number: int
+    about: Ref
+    part: Action | NotDone
+
+
+def _list_decisions(entry: Entry, ref: Ref | None, *, worker: str) -> Iterator[_Decision]:
     """The decisions of an entry, one per object that the query may be about."""
-    subject = entry.plan.subject
-    name = subject.name if isinstance(subject, Ref) and subject.kind == _WORKER_KIND else ""
-    if worker and worker != name:
+    if worker and worker != _get_worker(entry):
         return
-    outcomes = {encode(outcome.action): outcome for outcome in entry.outcomes}
     number = 0
     for action in entry.plan.actions:
-        outcome = outcomes.get(encode(action))
-        ended = None if outcome is None else outcome.result.value
         for about in _select(action.subjects[:1] if ref is None else action.subjects, ref):
             number += 1
-            yield _build(entry, number, about, worker=name, part=action, outcome=ended)
+            yield _Decision(entry, number, about, action)
     for not_done in entry.plan.not_done:
         for about in _select(not_done.about if ref is None else not_done.subjects, ref):
             number += 1
-            yield _build(entry, number, about, worker=name, part=not_done, outcome=None)
+            yield _Decision(entry, number, about, not_done)
+
+
+def _get_worker(entry: Entry) -> str:
+    subject = entry.plan.subject
+    return subject.name if isinstance(subject, Ref) and subject.kind == _WORKER_KIND else ""
 
 
 def _select(refs: tuple[Ref, ...], wanted: Ref | None) -> tuple[Ref, ...]:
     return tuple(ref for ref in refs if wanted is None or ref == wanted)
 
 
-def _build(
-    entry: Entry, number: int, about: Ref, *, worker: str, part: Action | NotDone, outcome: str | None
-) -> DecisionAnswer:
-    decision: str = getattr(part, "verb", "") or getattr(part, "what", "")
+def _build(decision: _Decision) -> DecisionAnswer:
+    entry, part = decision.entry, decision.part
     return DecisionAnswer(
-        id=f"{entry.number}-{number}",
+        id=f"{entry.number}-{decision.number}",
         at=entry.at,
-        worker=worker,
-        subject=str(about),
-        decision=decision,
+        worker=_get_worker(entry),
+        subject=str(decision.about),
+        decision=part.verb if isinstance(part, Action) else part.what,
         reason=part.reason.code,
         inputs=part.reason.facts,
         message=str(part.reason),
-        outcome=outcome,
+        outcome=_find_outcome(entry, part) if isinstance(part, Action) else None,
     )
+
+
+def _find_outcome(entry: Entry, action: Action) -> str | None:
+    """The last outcome of an action."""
+    wanted = encode(action)
+    ended = [outcome.result.value for outcome in entry.outcomes if encode(outcome.action) == wanted]
+    return ended[-1] if ended else None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from plimsoll.fleet.api.errors import Code, RequestRefused
+from plimsoll.fleet.config.strict import list_mistakes
 from plimsoll.web.bodies import MAX_BODY_BYTES, BodyRefused, read_body
 
 if TYPE_CHECKING:
@@ -40,8 +41,7 @@ def validate(model: type[Model], document: object) -> Model:
     try:
         return model.model_validate(document, strict=True)
     except ValidationError as error:
-        mistakes = error.errors(include_url=False, include_context=False, include_input=False)
-        shown = [f"{'.'.join(map(str, mistake['loc'])) or 'body'}: {mistake['msg']}" for mistake in mistakes]
+        shown = [f"{mistake.path or 'body'}: {mistake.reason}" for mistake in list_mistakes(error)]
         more = f" and {len(shown) - _MOST_MISTAKES} more" if len(shown) > _MOST_MISTAKES else ""
         raise RequestRefused(Code.FIELD_VALIDATION, "; ".join(shown[:_MOST_MISTAKES]) + more) from error
 
