@@ -1,4 +1,4 @@
-"""The fleet manager: counting Kafkas by the database, and planning with the counts.
+"""The fleet manager: counting Kafkas by the database, planning with the counts, and requests.
 
 500 clusters and 100,000 Kafkas. The query that counts them stands beside the same query without its covering index,
 on SQLite and, where there is one, on PostgreSQL. Planning gets counts and no rows, so that ten times the Kafkas should
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import insert, text
 
+from benchmarks.fleet_requests import measure_requests
 from plimsoll.fleet.model.clusters import Cluster, DynamicCapacity
 from plimsoll.fleet.model.kafkas import KafkaRequest
 from plimsoll.fleet.model.policy import CloudProvider, FleetPolicy, InstanceType, Region, RegionType, Size
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 CLUSTERS = 500
 KAFKAS_IN_FLEET = 100_000
+KAFKAS_SERVED = 10_000
+"""In the database that requests go to."""
 REGIONS = 25
 TYPES = ("standard", "developer")
 INDEX = "kafka_requests_counted"
@@ -51,11 +54,14 @@ ROUNDS = 5
 def rows() -> Iterator[dict[str, Any]]:
     counts: dict[int, tuple[KafkaCount, ...]] = {}
     with ExitStack() as stack:
-        for name, url in list_databases(stack):
+        for name, url, other in list_databases(stack):
             database = stack.enter_context(opened(url))
             fill(database, KAFKAS_IN_FLEET)
             yield from queries(database, name)
             counts[KAFKAS_IN_FLEET] = database.transactions.run_reading(count_kafkas)
+            with opened(other) as served:
+                fill(served, KAFKAS_SERVED)
+                yield from measure_requests(served, build_policy(), name, clusters=CLUSTERS)
         small = stack.enter_context(opened("sqlite://"))
         fill(small, KAFKAS_IN_FLEET // 10)
         counts[KAFKAS_IN_FLEET // 10] = small.transactions.run_reading(count_kafkas)
@@ -66,9 +72,10 @@ def row(name: str, value: float, unit: str, *, target: str = "", met: bool | Non
     return {"name": name, "value": value, "unit": unit, "target": target, "met": met, "note": note}
 
 
-def list_databases(stack: ExitStack) -> Iterator[tuple[str, str]]:
+def list_databases(stack: ExitStack) -> Iterator[tuple[str, str, str]]:
+    """The name of a kind of database, and the URLs of two of them."""
     folder = stack.enter_context(tempfile.TemporaryDirectory())
-    yield "SQLite", f"sqlite:///{folder}/fleet.sqlite3"
+    yield "SQLite", f"sqlite:///{folder}/fleet.sqlite3", f"sqlite:///{folder}/served.sqlite3"
     from tests.e2e.fleet.postgresql_servers import PostgresqlServer  # noqa: PLC0415 - only where there is a server
 
     try:
@@ -78,7 +85,7 @@ def list_databases(stack: ExitStack) -> Iterator[tuple[str, str]]:
         return
     stack.callback(server.close)
     server.start()
-    yield "PostgreSQL", server.create_database("fleet")
+    yield "PostgreSQL", server.create_database("fleet"), server.create_database("served")
 
 
 @contextmanager
@@ -103,6 +110,8 @@ def build_cluster(number: int) -> Cluster:
         status=ClusterStatus.READY,
         supported_instance_type=instance_type,
         dynamic_capacity_info={instance_type: DynamicCapacity(max_nodes=900, max_units=400)},
+        client_id=f"agent-{number:04}",
+        cluster_dns="apps.example.com",
         last_report_at=NOW,
         ready_at=NOW,
     )
