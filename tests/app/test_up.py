@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from plimsoll.app import embedded_nodes
 from plimsoll.app import up as app
-from plimsoll.app.up import EmbeddedCluster, UpSettings, UpStatus
+from plimsoll.app.up import UpCluster, UpSettings, UpStatus
 from plimsoll.app.up_pages import UpHealth
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.local import initial_cluster
@@ -44,11 +43,11 @@ def no_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(app, "warm_kernels", nothing)
     monkeypatch.setattr(app, "run_in_thread", plan_here)
-    monkeypatch.setattr(embedded_nodes, "run_in_thread", plan_here)
+
     monkeypatch.setattr(app, "LazyJournal", lambda _directory: MemoryJournal())
 
 
-class UpCluster(ApiServerHarness):
+class UpHarness(ApiServerHarness):
     """An API server that outlives the clusters beside it."""
 
     def __init__(self) -> None:
@@ -69,7 +68,7 @@ class UpCluster(ApiServerHarness):
         serving = Serving(application=self.application, token=ADMIN, ready=READY)
         settings = UpSettings(data=Path("unused"), autoscales=autoscales)
         health = UpHealth(self.run.clock)
-        surroundings = EmbeddedCluster(serving, settings, clock=self.run.clock, entropy=entropy, health=health)
+        surroundings = UpCluster(serving, settings, clock=self.run.clock, entropy=entropy, health=health)
         self.run.run_until(
             initial_cluster.prepare_cluster(surroundings.connect("plimsoll"), InitialCluster(nodes=nodes))
         )
@@ -120,7 +119,7 @@ def deployment(replicas: int) -> dict[str, Any]:
 
 
 def test_people_hear_of_it_when_all_nodes_are_ready():
-    with UpCluster() as world:
+    with UpHarness() as world:
         world.start()
         world.run.advance_by(2)
         assert world.reported == []
@@ -129,7 +128,7 @@ def test_people_hear_of_it_when_all_nodes_are_ready():
 
 
 def test_nodes_that_take_too_long_are_not_waited_for():
-    with UpCluster() as world:
+    with UpHarness() as world:
         world.start(nodes=0)
         world.run.advance_by(1)
         world.kill()
@@ -141,7 +140,7 @@ def test_nodes_that_take_too_long_are_not_waited_for():
 
 
 def test_nodes_that_were_cut_off_and_machines_that_were_refused_are_reported_with_the_cause():
-    with UpCluster() as world:
+    with UpHarness() as world:
         world.start()
         world.run.advance_by(7)
         cut_off = {"metadata": {"annotations": {"plimsoll.io/silent": "true"}}}
@@ -163,7 +162,7 @@ def test_nodes_that_were_cut_off_and_machines_that_were_refused_are_reported_wit
 
 @pytest.mark.parametrize("asleep_s", [60, 3600, 3 * 86_400])
 def test_after_a_long_sleep_all_nodes_and_pods_are_what_they_were(asleep_s: float):
-    with UpCluster() as world:
+    with UpHarness() as world:
         world.start()
         world.made(DEPLOYMENTS, deployment(20))
         world.run.advance_by(30)
@@ -182,13 +181,13 @@ def test_after_a_long_sleep_all_nodes_and_pods_are_what_they_were(asleep_s: floa
 
 
 def test_a_token_is_not_shown_by_what_carries_it():
-    with UpCluster() as world:
+    with UpHarness() as world:
         serving = Serving(application=world.application, token="secret", ready=READY)
         assert "secret" not in repr(serving)
 
 
 def test_pages_show_metrics_health_and_plan_of_the_whole_process():
-    with UpCluster() as world:
+    with UpHarness() as world:
         world.start(autoscales=True)
         world.made(DEPLOYMENTS, deployment(2))
         world.run.advance_by(40)
@@ -212,7 +211,7 @@ def test_health_fails_with_the_service_that_fails():
     async def fail() -> None:
         raise RuntimeError("no disk")
 
-    with UpCluster() as world:
+    with UpHarness() as world:
         world.start(more=[Service(name="broken", run=fail)])
         world.run.advance_by(5)
         code, health = world.page("/healthz")

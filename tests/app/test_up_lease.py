@@ -12,7 +12,7 @@ from plimsoll.app import up as app
 from plimsoll.app.embedded_tidb import TIDB_LEASE
 from plimsoll.app.kafka.embedded_kafka import KAFKA_LEASE
 from plimsoll.app.kafka.trying import TriedCluster, TrySettings
-from plimsoll.app.up import EmbeddedCluster, UpSettings
+from plimsoll.app.up import UpCluster, UpSettings
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kube.leases import LeaderElector, LeaseHolder, LeaseLock
 from plimsoll.local import initial_cluster
@@ -55,7 +55,7 @@ class AutoscaledUp(ApiServerHarness):
         super().__init__()
         self._starts = 0
         self._task: asyncio.Task[None] | None = None
-        self.embedded: EmbeddedCluster | None = None
+        self.embedded: UpCluster | None = None
 
     @property
     def serving(self) -> Serving:
@@ -64,7 +64,7 @@ class AutoscaledUp(ApiServerHarness):
     def start(self, settings: UpSettings = SETTINGS) -> None:
         self._starts += 1
         entropy = SeededEntropy(f"start {self._starts}")
-        self.embedded = EmbeddedCluster(self.serving, settings, clock=self.run.clock, entropy=entropy)
+        self.embedded = UpCluster(self.serving, settings, clock=self.run.clock, entropy=entropy)
         self.run.run_until(initial_cluster.prepare_cluster(self.embedded.connect("plimsoll"), InitialCluster(nodes=1)))
         services = self.embedded.list_services(lambda _: None)
         self._task = self.run.spawn(Supervisor(services, clock=self.run.clock, entropy=entropy).run(), name="up")
@@ -103,7 +103,7 @@ class AutoscaledUp(ApiServerHarness):
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[AutoscaledUp]:
     """Nothing leaves virtual time: kernels are not compiled, plans are made inline, the journal has no file."""
     monkeypatch.setattr(app, "warm_kernels", _nothing)
-    monkeypatch.setattr(embedded_nodes, "run_in_thread", _inline)
+    monkeypatch.setattr(app, "run_in_thread", _inline)
     monkeypatch.setattr(app, "LazyJournal", lambda _: MemoryJournal())
     with AutoscaledUp() as world:
         world.run.run_until(world.application.start())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.app.embedded_election import EmbeddedElection
-from plimsoll.app.node_autoscaling import NAME, run_in_thread
+from plimsoll.app.node_autoscaling import NAME
 from plimsoll.kube.leases import LeaseSettings
 from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
@@ -18,10 +18,7 @@ from plimsoll.runtime.supervisor import Service
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plimsoll.core.clock import Clock
-    from plimsoll.core.entropy import Entropy
-    from plimsoll.journal.ports import Journal
-    from plimsoll.kube.transport import Transport
+    from plimsoll.app.embedded_dependencies import EmbeddedDependencies
     from plimsoll.local.components import Components
     from plimsoll.operator.metrics import ControllerMetrics
 
@@ -34,16 +31,14 @@ class EmbeddedNodeAutoscaler:
     def __init__(
         self,
         components: Components,
-        transport: Transport,
-        *,
+        dependencies: EmbeddedDependencies,
         options: Mapping[str, str],
-        journal: Journal,
-        clock: Clock,
-        entropy: Entropy,
     ) -> None:
         component = components.build_component(NAME, manager=NAME)
-        self._clock = clock
-        self._election = EmbeddedElection(LEASE, transport, component.client, clock=clock, entropy=entropy)
+        self._clock = clock = dependencies.clock
+        self._election = EmbeddedElection(
+            LEASE, dependencies.transport, component.client, clock=clock, entropy=dependencies.entropy
+        )
         client = component.client.with_guard(self._election)
         provider = SimulatedProvider(SimulatedCloud(client, clock=clock))
         self.parts = NodeAutoscaler(
@@ -54,8 +49,8 @@ class EmbeddedNodeAutoscaler:
                 provider=provider,
                 configuration=ConfigMapConfig(options, component.informers, naming=provider.naming),
                 clock=clock,
-                run_planner=run_in_thread,
-                journal=journal,
+                run_planner=dependencies.run_planner,
+                journal=dependencies.journal,
             )
         )
         self._services = self.parts.list_services()

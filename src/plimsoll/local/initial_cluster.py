@@ -33,12 +33,30 @@ _SERVED_WITHIN_S: Final = 30.0
 _LOOK_EVERY_S: Final = 0.2
 
 
+class InitialCloud(Value, frozen=True):
+    """Where the cluster is, and which machines can be had there. `boot_s`: of groups that say nothing else."""
+
+    region: str = "local"
+    zones: tuple[str, ...] = ("local-a", "local-b", "local-c")
+    catalogues: tuple[str, ...] = ("gce-n1", "aws-m6i-c6i-r6i", "aws-graviton", "aws-gpu")
+    boot_s: float = 10.0
+
+
+class InitialGroup(Value, frozen=True):
+    """The first node group. `boot_s`: long enough to be seen, short enough to wait for."""
+
+    name: str = FIRST_GROUP
+    machine_type: str = FIRST_MACHINE_TYPE
+    nodes: int = FIRST_NODES
+    boot_s: float = 3.0
+
+
 class InitialCluster(Value, frozen=True):
-    """`nodes` None: as many as there were, and `FIRST_NODES` in a new cluster."""
+    """`nodes` None: as many as there were, and those of the group in a new cluster. `group` None: none is made."""
 
     nodes: int | None = None
-    boot_s: float = 3.0
-    """Of machines of the first group: long enough to be seen, short enough to wait for."""
+    group: InitialGroup | None = InitialGroup()
+    cloud: InitialCloud = InitialCloud()
 
 
 async def prepare_cluster(client: Client, wanted: InitialCluster) -> None:
@@ -48,10 +66,10 @@ async def prepare_cluster(client: Client, wanted: InitialCluster) -> None:
     is_new = await _is_new(client)
     if is_new:
         await _make(client, StorageClass, build_default_storage_class())
-    if is_new or wanted.nodes is not None:
-        await _resize_group(client, wanted)
+    if wanted.group is not None and (is_new or wanted.nodes is not None):
+        await _resize_group(client, wanted.group, wanted.group.nodes if wanted.nodes is None else wanted.nodes)
     if is_new:
-        await _make(client, Cloud, _build_cloud())
+        await _make(client, Cloud, _build_cloud(wanted.cloud))
 
 
 async def prepare_cloud(client: Client, *, boot_s: float, clock: Clock) -> None:
@@ -61,7 +79,7 @@ async def prepare_cloud(client: Client, *, boot_s: float, clock: Clock) -> None:
             await _define(client, manifest)
     await _wait_until_served(client, clock=clock)
     if await _is_new(client):
-        await _make(client, Cloud, _build_cloud(boot_s=boot_s))
+        await _make(client, Cloud, _build_cloud(InitialCloud(boot_s=boot_s)))
 
 
 async def _wait_until_served(client: Client, *, clock: Clock) -> None:
@@ -90,27 +108,26 @@ async def _is_new(client: Client) -> bool:
     return False
 
 
-async def _resize_group(client: Client, wanted: InitialCluster) -> None:
-    nodes = FIRST_NODES if wanted.nodes is None else wanted.nodes
-    group = {
-        "metadata": {"name": FIRST_GROUP},
+async def _resize_group(client: Client, group: InitialGroup, nodes: int) -> None:
+    manifest = {
+        "metadata": {"name": group.name},
         "spec": {
-            "machineType": FIRST_MACHINE_TYPE,
+            "machineType": group.machine_type,
             # An autoscaler that finds nothing to do must not take away what a newcomer is looking at.
             "min": nodes,
             "max": max(_LARGEST_GROUP, nodes),
             "target": nodes,
-            "bootSeconds": wanted.boot_s,
+            "bootSeconds": group.boot_s,
         },
     }
     try:
-        await client.create(NodeGroup, group)
+        await client.create(NodeGroup, manifest)
     except AlreadyExists:
-        found = await client.get(NodeGroup, FIRST_GROUP)
+        found = await client.get(NodeGroup, group.name)
         sizes = {"target": nodes, "min": nodes}
         if nodes > found.spec.max:
             sizes["max"] = nodes
-        await client.merge_patch(NodeGroup, FIRST_GROUP, {"spec": sizes})
+        await client.merge_patch(NodeGroup, group.name, {"spec": sizes})
 
 
 async def _make(client: Client, kind: type[WireObject], body: Mapping[str, Any]) -> None:
@@ -120,13 +137,13 @@ async def _make(client: Client, kind: type[WireObject], body: Mapping[str, Any])
         return
 
 
-def _build_cloud(*, boot_s: float = 10) -> dict[str, Any]:
+def _build_cloud(cloud: InitialCloud) -> dict[str, Any]:
     return {
         "metadata": {"name": THE_CLOUD},
         "spec": {
-            "region": "local",
-            "zones": ["local-a", "local-b", "local-c"],
-            "catalogues": ["gce-n1", "aws-m6i-c6i-r6i", "aws-graviton", "aws-gpu"],
-            "bootSeconds": boot_s,
+            "region": cloud.region,
+            "zones": list(cloud.zones),
+            "catalogues": list(cloud.catalogues),
+            "bootSeconds": cloud.boot_s,
         },
     }

@@ -37,7 +37,7 @@ from plimsoll.local.apiserver import run as apiserver
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.cluster import ClusterSettings, LocalCluster
 from plimsoll.local.fair_queue import FairQueue, FairQueueTransport
-from plimsoll.local.initial_cluster import InitialCluster
+from plimsoll.local.initial_cluster import InitialCluster, InitialGroup
 from plimsoll.local.kafka.processes.kafka_processes import KafkaProcesses
 from plimsoll.objects.api.core import Secret
 from plimsoll.objects.api.kafka import Kafka
@@ -160,7 +160,9 @@ class TriedCluster:
 
     async def prepare(self) -> None:
         """Create the definitions and the nodes."""
-        await initial_cluster.prepare_cluster(self._client, InitialCluster(nodes=_NODES, boot_s=0.0))
+        await initial_cluster.prepare_cluster(
+            self._client, InitialCluster(group=InitialGroup(nodes=_NODES, boot_s=0.0))
+        )
 
     def list_services(self, on_ready: Callable[[TryStatus], None]) -> list[Service]:
         async def create_and_report() -> None:

@@ -21,7 +21,7 @@ from plimsoll.kube.http.transport import HttpTransport
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.kube.secret_tls import ClusterSecrets
 from plimsoll.local.cluster import ClusterSettings, LocalCluster
-from plimsoll.local.initial_cluster import InitialCluster, prepare_cluster
+from plimsoll.local.initial_cluster import InitialCluster, InitialGroup, prepare_cluster
 from plimsoll.local.kafka.processes.distribution import find_distribution
 from plimsoll.local.kafka.processes.kafka_processes import KafkaProcesses
 from plimsoll.objects.api.nodes import Node, is_node_ready
@@ -51,7 +51,7 @@ async def _run(transport: Transport, directory: Path) -> None:
         return Client(transport, clock=clock, entropy=entropy, settings=settings, kinds=OUR_KINDS)
 
     client = connect("nodes")
-    await prepare_cluster(client, InitialCluster(nodes=NODES, boot_s=0.0))
+    await prepare_cluster(client, InitialCluster(nodes=NODES, group=InitialGroup(boot_s=0.0)))
     cluster = LocalCluster(
         connect, clock=clock, entropy=entropy, settings=ClusterSettings(plays_tidb=False, plays_kafka=False)
     )
