@@ -51,6 +51,8 @@ class EmbeddedSettings:
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     autoscales: bool = True
     scales_tidb: bool = True
+    has_kafka: bool = True
+    """There are engines of Kafka clusters, and their API; otherwise the operator is an add-on."""
     operates_kafka: bool = True
     autoscaler_options: Mapping[str, str] = field(default_factory=lambda: AUTOSCALER_OPTIONS)
 
@@ -119,24 +121,25 @@ class EmbeddedCluster:
             entropy=self._dependencies.entropy,
             journal=self._dependencies.journal,
             adds_nodes=self._settings.autoscales,
-            election=self._build_election("TiDB autoscaler", TIDB_LEASE) if self._settings.scales_tidb else None,
+            election=self.build_election("TiDB autoscaler", TIDB_LEASE) if self._settings.scales_tidb else None,
         )
         return EmbeddedTidb(self.local.components, tidb)
 
     def _build_kafka(self) -> EmbeddedKafka | None:
-        if self.local.kafka is None:
+        if self.local.kafka is None or not self._settings.has_kafka:
             return None
         kafka = EmbeddedKafkaDependencies(
             connector=SimulatedBrokers(self.local.kafka.clusters.find),
             clock=self._dependencies.clock,
             entropy=self._dependencies.entropy,
             journal=self._dependencies.journal,
-            election=self._build_election("Kafka operator", KAFKA_LEASE) if self._settings.operates_kafka else None,
+            election=self.build_election("Kafka operator", KAFKA_LEASE) if self._settings.operates_kafka else None,
             run_blocking=self._dependencies.run_planner,
         )
         return EmbeddedKafka(self.local.components, kafka)
 
-    def _build_election(self, name: str, lease: LeaseSettings) -> EmbeddedElection:
+    def build_election(self, name: str, lease: LeaseSettings) -> EmbeddedElection:
+        """The candidacies of a controller in this cluster."""
         dependencies = self._dependencies
         election = self.elections[name] = EmbeddedElection(
             lease,

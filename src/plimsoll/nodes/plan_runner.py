@@ -14,3 +14,8 @@ class PlanRunner(Protocol):
     """Calls a planning function and returns its result without blocking the event loop."""
 
     async def __call__(self, plan: Callable[[], T], /) -> T: ...
+
+
+async def run_inline(plan: Callable[[], T]) -> T:
+    """Plans at once: virtual time has no threads."""
+    return plan()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
 
 URL = "http://ocm.test"
-STANDARD = {
+STANDARD: dict[str, Any] = {
     "id": "kafka-standard",
     "instance_type": "r5.xlarge",
     "autoscaling": {"min_replicas": 3, "max_replicas": 18},

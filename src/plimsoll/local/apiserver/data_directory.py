@@ -121,6 +121,10 @@ class DataDirectory:
             raise StoreCorrupt(file, f"is not a line of {_SHORTEST_SECRET} characters or more; remove it for a new one")
         return text.decode("ascii")
 
+    def read_kubeconfig(self) -> bytes:
+        """Empty: there is none."""
+        return self._read(self.root / _KUBECONFIG) or b""
+
     def write_kubeconfig(self, content: bytes) -> Path:
         file = self.root / _KUBECONFIG
         self._write(file, content)

@@ -29,9 +29,12 @@ from plimsoll.local.apiserver.long_work import LongWork, start_worker_threads
 from plimsoll.local.apiserver.resources.builtin import list_builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from plimsoll.local.apiserver.server import Server
+from plimsoll.local.apiserver.shared_address import KubeconfigFile, SharedAddress
 from plimsoll.local.apiserver.storage import Durability, HistoryLimits, SqliteDriver, Store
 from plimsoll.local.apiserver.transport.certificates import load_server_certificates
-from plimsoll.local.apiserver.transport.kubeconfig import build_kubeconfig, build_url
+from plimsoll.local.apiserver.transport.cluster_router import ClusterRouter
+from plimsoll.local.apiserver.transport.kubeconfig import NAME as KUBECONFIG_NAME
+from plimsoll.local.apiserver.transport.kubeconfig import KubeconfigContext, build_url
 from plimsoll.local.apiserver.transport.limits import Limits
 from plimsoll.local.apiserver.transport.listener import Listener, raise_descriptor_limit
 from plimsoll.runtime.supervisor import RestartPolicy, Service, Supervisor
@@ -82,6 +85,8 @@ class Serving:
     token: str = field(repr=False)
     """The administrator's."""
     ready: Ready
+    shared: SharedAddress | None = None
+    """For further clusters; None: there is no socket."""
 
 
 async def build_no_services(_serving: Serving) -> Sequence[Service]:
@@ -151,20 +156,26 @@ async def run(
             signing_key=directory.load_signing_key(entropy),
             ca_pem=certificates.ca_pem,
         )
+        long_work = LongWork(threads)
         application = build_application(
-            store, clock=clock, entropy=entropy, credentials=credentials, long_work=LongWork(threads)
+            store, clock=clock, entropy=entropy, credentials=credentials, long_work=long_work
         )
+        router = ClusterRouter(application)
         raise_descriptor_limit()
         tls = certificates.build_ssl_context()
         listener = Listener(
-            application, host=settings.host, port=settings.port, tls=tls, limits=settings.limits, clock=clock
+            router, host=settings.host, port=settings.port, tls=tls, limits=settings.limits, clock=clock
         )
         try:
             url = build_url(settings.host, listener.listen())
             await application.start()
-            content = build_kubeconfig(url=url, ca_pem=certificates.ca_pem, token=token)
-            ready = Ready(url=url, kubeconfig=directory.write_kubeconfig(content))
-            more = await beside(Serving(application=application, token=token, ready=ready))
+            own = KubeconfigContext(KUBECONFIG_NAME, url, token)
+            kubeconfig = KubeconfigFile(directory, own, ca_pem=certificates.ca_pem)
+            ready = Ready(url=url, kubeconfig=kubeconfig.write())
+            shared = SharedAddress(
+                router=router, kubeconfig=kubeconfig, long_work=long_work, ca_pem=certificates.ca_pem
+            )
+            more = await beside(Serving(application=application, token=token, ready=ready, shared=shared))
             on_ready(ready)
             renewal = CertificateRenewal(directory, host=settings.host, tls=tls, clock=clock)
             services = [

@@ -6,13 +6,14 @@ leave virtual time. After every crash a new one is built from the world alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.price_overlays import read_overlay_file
 from plimsoll.nodes.config.scheduler_profiles import load_profiles
 from plimsoll.nodes.config.source import ConfigMapConfig
+from plimsoll.nodes.plan_runner import run_inline
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.reporting.plan_json import build_loop_entry
 from plimsoll.runtime.clocks import RealClock
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.runtime.supervisor import Service
     from plimsoll.simulation.ports import LoopDependencies
-
-T = TypeVar("T")
 
 NAME: Final = "cluster-autoscaler"
 
@@ -61,7 +60,7 @@ class ScenarioLoop:
                     ),
                 ),
                 clock=tools.clock,
-                run_planner=_run_inline,
+                run_planner=run_inline,
                 profiles=load_profiles(
                     str(tools.options.get("scheduler-config-file") or ""), path="options.scheduler-config-file"
                 ),
@@ -86,7 +85,3 @@ class ScenarioLoop:
 
     def get_metrics(self) -> dict[str, float]:
         return self._parts.reporter.metrics.collect_samples()
-
-
-async def _run_inline(plan: Callable[[], T]) -> T:
-    return plan()
