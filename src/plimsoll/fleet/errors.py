@@ -3,7 +3,8 @@
 Unreachable
 └── DatabaseUnreachable      the database did not answer, or not in time
 InvalidInput
-└── UnusableDatabase         a schema of a newer Plimsoll, a database of another program, a wrong encoding
+├── UnusableDatabase         a schema of a newer Plimsoll, a database of another program, a wrong encoding
+└── UnusableKeys             keys of secrets or tokens that are missing, or cannot be read or written
 PlimsollError
 ├── SecretUnreadable         the key of a stored secret is missing, or the secret was changed
 └── UnreadableRow            a row that no Plimsoll wrote
@@ -30,6 +31,10 @@ class DatabaseUnreachable(Unreachable):
 
 class UnusableDatabase(InvalidInput):
     """A database that this Plimsoll cannot use."""
+
+
+class UnusableKeys(InvalidInput):
+    """Keys of stored secrets or of tokens that this process has not, or cannot read or write."""
 
 
 class SecretUnreadable(PlimsollError):

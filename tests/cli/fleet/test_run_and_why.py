@@ -63,6 +63,19 @@ def test_why_answers_from_the_database(data: Path):
     assert CAPACITY in entry.stdout
 
 
+def test_why_answers_from_the_database_in_the_directory_of_data(data: Path):
+    ended = plimsoll("why", CAPACITY, "--data", data, "-o", "json")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)[0]["notDone"][0]["reason"]["code"] == "BiggestDoesNotFit"
+    unknown = plimsoll("why", "cluster/none", "--data", data)
+    assert (unknown.returncode, "journal of the fleet" in unknown.stderr) == (3, True)
+    # A kafka may be one of a cluster: without an entry in the fleet the journal of --data is read.
+    kafka = plimsoll("why", "kafka/none", "--data", data)
+    assert (kafka.returncode, "journal of the fleet" in kafka.stderr) == (3, False)
+    elsewhere = plimsoll("why", CAPACITY, "--data", data, "--context", "prod")
+    assert elsewhere.returncode == 2
+
+
 def test_a_dry_run_takes_no_lease_and_writes_its_journal(tmp_path: Path):
     assert run_once(tmp_path, "--dry-run").returncode == 0
     assert plimsoll("why", CAPACITY, "--database-url", build_url(tmp_path)).returncode == 0

@@ -26,8 +26,9 @@ from tests.fleet.fleet_rows import NOW, make_cluster, make_policy, offer
 from tests.fleet.service import MEMORY, open_inline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from plimsoll.fleet.auth.key_sets import KeySource
     from plimsoll.fleet.model.clusters import Cluster
     from plimsoll.fleet.model.policy import FleetPolicy
     from plimsoll.fleet.model.workers import Worker
@@ -95,6 +96,7 @@ class ApiWorld:
         access: AccessPolicy | None = None,
         rate: RateLimit = NO_LIMIT,
         key_file: Path | None = None,
+        other_keys: Sequence[KeySource] = (),
         url: str = MEMORY,
     ) -> None:
         self.run = VirtualRun(start=NOW)
@@ -107,7 +109,9 @@ class ApiWorld:
         self.metrics = RecordingMetrics()
         keys = IssuerKeys(key_file or make_key_folder() / "keys.json", clock=self.clock, entropy=entropy)
         self.issuer = Issuer(keys, base_url=ISSUER_URL, clock=self.clock, entropy=entropy)
-        verifier = TokenVerifier(KeySet([keys], clock=self.clock), audience=DEFAULT_AUDIENCE, clock=self.clock)
+        issuers = {realm: build_issuer_url(ISSUER_URL, realm) for realm in Realm}
+        key_set = KeySet([keys, *other_keys], clock=self.clock, issuers={keys.name: issuers.values()})
+        verifier = TokenVerifier(key_set, audience=DEFAULT_AUDIENCE, clock=self.clock)
         self.policy = policy or make_policy(offer("standard"), offer("developer"))
         self.ports = ApiPorts(
             store=self.store,
@@ -116,7 +120,7 @@ class ApiWorld:
             entropy=entropy,
             policy=self.policy,
             verifier=verifier,
-            settings=ApiSettings(issuers={realm: build_issuer_url(ISSUER_URL, realm) for realm in Realm}, rate=rate),
+            settings=ApiSettings(issuers=issuers, rate=rate),
             signals=self.signals,
             metrics=self.metrics,
             access=access or AccessPolicy(),

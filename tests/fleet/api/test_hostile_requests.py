@@ -10,6 +10,7 @@ import pytest
 from plimsoll.fleet.api.application import FleetApi
 from plimsoll.fleet.api.errors import BASE_PATH, ERRORS
 from plimsoll.fleet.api.operations import Group
+from plimsoll.fleet.errors import UnusableDatabase, UnusableKeys
 from tests.fleet.api.api_world import ApiWorld
 
 if TYPE_CHECKING:
@@ -203,6 +204,20 @@ def test_an_error_of_our_own_is_500_without_its_text(monkeypatch: pytest.MonkeyP
     answer = world.call("GET", "/kafkas/x", token=world.user_token())
     assert (answer.status, answer.code) == (500, "9")
     assert "secret" not in json.dumps(answer.document)
+    world.close()
+
+
+@pytest.mark.parametrize("error", [UnusableDatabase("the file is malformed"), UnusableKeys("there is no key")])
+def test_a_damaged_database_is_no_mistake_of_the_caller(monkeypatch: pytest.MonkeyPatch, error: Exception):
+    world = ApiWorld()
+
+    async def fail(*_arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr(world.store, "get_kafka", fail)
+    answer = world.call("GET", "/kafkas/x", token=world.user_token())
+    assert (answer.status, answer.code) == (500, "9")
+    assert str(error) not in json.dumps(answer.document)
     world.close()
 
 

@@ -16,8 +16,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from plimsoll.fleet.api.errors import BASE_PATH
 from plimsoll.fleet.api.operations import Group
 from plimsoll.fleet.api.ports import RateLimit
+from plimsoll.fleet.auth.claims import Caller
 from plimsoll.fleet.auth.issuer import Realm, UserIdentity, build_issuer_url
 from plimsoll.fleet.auth.issuer_keys import RETIREMENT_S, load_private_key
+from plimsoll.fleet.auth.key_sets import KeyFile
+from plimsoll.fleet.auth.verification import TokenRefused
 from plimsoll.fleet.model.access import AccessPolicy
 from tests.fleet.api.api_world import ADMIN_ROLE, ISSUER_URL, ApiWorld
 
@@ -32,6 +35,7 @@ UNAUTHENTICATED = (401, "15")
 ABSENT = (404, "7")
 REALMS = {Group.PUBLIC: Realm.PUBLIC, Group.AGENT: Realm.AGENT, Group.ADMIN: Realm.ADMIN}
 OPEN_PATHS = {"", "/openapi", "/errors", "/errors/{id}", "/sso_providers"}
+OTHER_KEY_ID = "key of another issuer"
 HOUR_S = 3600
 WRONG_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
@@ -96,8 +100,12 @@ def encode(data: bytes) -> str:
 
 
 @pytest.fixture(scope="module")
-def tokens() -> Iterator[Tokens]:
-    world = ApiWorld()
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tokens]:
+    """The keys of another issuer are known as well."""
+    file = tmp_path_factory.mktemp("keys") / "jwks.json"
+    public = jwt.algorithms.RSAAlgorithm.to_jwk(WRONG_KEY.public_key(), as_dict=True)
+    file.write_text(json.dumps({"keys": [{**public, "kid": OTHER_KEY_ID}]}))
+    world = ApiWorld(other_keys=[KeyFile(file)])
     yield Tokens(world)
     world.close()
 
@@ -148,6 +156,7 @@ UNAUTHENTICATED_TOKENS: dict[str, Callable[[Tokens, Group], str]] = {
     "never expiring": lambda tokens, group: tokens.sign(group, exp=10**400),
     "not yet valid": lambda tokens, group: tokens.sign(group, nbf=tokens.claims(group)["iat"] + 60),
     "wrongly signed": lambda tokens, group: tokens.sign(group, key=WRONG_KEY),
+    "signed by another issuer": lambda tokens, group: tokens.sign(group, key=WRONG_KEY, key_id=OTHER_KEY_ID),
     "changed": lambda tokens, group: swap_claims(tokens.sign(group), tokens.claims(group, username="root")),
     "alg none": lambda tokens, group: tokens.sign_by_hand(group, "none", b""),
     "HS256 with the public key": lambda tokens, group: tokens.sign_by_hand(group, "HS256", make_public_pem(tokens)),
@@ -170,6 +179,22 @@ def test_a_token_that_proves_nothing_is_401_on_every_route(tokens: Tokens, kind:
     assert not found
 
 
+def test_a_key_signs_for_its_own_issuers(tokens: Tokens):
+    """The key of the other issuer is known, but it is good for other issuers only; ours is not."""
+    theirs = tokens.sign(Group.PUBLIC, key=WRONG_KEY, key_id=OTHER_KEY_ID, iss="http://other.test")
+    verify = tokens.world.ports.verifier.verify
+    caller = tokens.world.run.run_until(verify(theirs))
+    assert isinstance(caller, Caller)
+    assert (caller.issuer, caller.user) == ("http://other.test", "alice")
+    for refused in (
+        tokens.sign(Group.ADMIN, key=WRONG_KEY, key_id=OTHER_KEY_ID),
+        tokens.sign(Group.PUBLIC, iss="http://other.test"),
+    ):
+        assert tokens.world.run.run_until(verify(refused)) == TokenRefused(
+            problem="the token is signed by a key of another issuer"
+        )
+
+
 @pytest.mark.parametrize("issuer", [*(build_issuer_url(ISSUER_URL, realm) for realm in Realm), "http://other.test", ""])
 def test_a_token_of_another_issuer_opens_nothing(tokens: Tokens, issuer: str):
     def expect(group: Group) -> tuple[int, str] | None:
@@ -177,7 +202,9 @@ def test_a_token_of_another_issuer_opens_nothing(tokens: Tokens, issuer: str):
             return None
         return UNAUTHENTICATED if group is Group.PUBLIC else ABSENT
 
-    assert not find_other_answers(tokens, lambda group: tokens.sign(group, iss=issuer), expect)
+    is_own = issuer.startswith(ISSUER_URL)
+    signed: dict[str, Any] = {} if is_own else {"key": WRONG_KEY, "key_id": OTHER_KEY_ID}
+    assert not find_other_answers(tokens, lambda group: tokens.sign(group, iss=issuer, **signed), expect)
 
 
 @pytest.mark.parametrize("claim", ["username", "org_id"])

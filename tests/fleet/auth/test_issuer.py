@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import shutil
 from typing import TYPE_CHECKING
@@ -225,6 +226,34 @@ def test_a_key_file_that_cannot_be_read_is_named(tmp_path: Path, world: ApiWorld
     with pytest.raises(InvalidInput) as caught:
         IssuerKeys(file, clock=world.clock, entropy=SeededEntropy(1)).get_signing_key()
     assert caught.value.path == str(file)
+
+
+def test_a_key_that_cannot_be_replaced_signs_on(tmp_path: Path, world: ApiWorld, monkeypatch: pytest.MonkeyPatch):
+    """A full disk, or a directory that is read-only."""
+    file = tmp_path / "own" / "keys.json"
+    keys = IssuerKeys(file, clock=world.clock, entropy=SeededEntropy(1))
+    first = keys.get_signing_key()
+    world.run.advance_by(ROTATION_S)
+
+    def fail(*_arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("plimsoll.fleet.auth.issuer_keys.replace_file", fail)
+    assert keys.get_signing_key() == first
+    assert len(json.loads(keys.build_key_set())["keys"]) == 1
+    monkeypatch.undo()
+    assert keys.get_signing_key().id != first.id
+
+
+def test_a_damaged_key_file_leaves_the_keys_that_are_known(tmp_path: Path, world: ApiWorld):
+    token = world.user_token()
+    assert world.call("GET", "/kafkas", token=token).status == 200
+    world.issuer.keys.get_signing_key()
+    (tmp_path / "keys.json").write_text("{")
+    world.run.advance_by(REFRESH_S)
+    assert world.call("GET", "/kafkas", token=token).status == 200
+    answer = world.call("POST", "/auth/agent/token")
+    assert answer.status != 200
 
 
 def test_a_token_does_not_outlive_its_key(world: ApiWorld):

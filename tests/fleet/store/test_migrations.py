@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import inspect, text
+from sqlalchemy import insert, inspect, text
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.fleet.errors import UnusableDatabase
@@ -16,16 +16,17 @@ from plimsoll.fleet.model.statuses import KafkaStatus
 from plimsoll.fleet.store.database import open_database
 from plimsoll.fleet.store.dialects import build_dialect
 from plimsoll.fleet.store.migrations.runner import list_revisions, migrate
-from plimsoll.fleet.store.schema import INDEXES, METADATA
+from plimsoll.fleet.store.rows import RowCodec
+from plimsoll.fleet.store.schema import CLUSTERS, INDEXES, KAFKAS, METADATA
 from plimsoll.fleet.store.transactions import InlineRunner, Transactions
 from plimsoll.fleet.store.urls import parse_url
 from plimsoll.runtime.clocks import RealClock
-from tests.fleet.store.databases import CHECK, build_kafka, build_ready
+from tests.fleet.store.databases import CHECK, KEYS, build_kafka, build_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Table
 
     from plimsoll.fleet.store.database import FleetDatabase
     from tests.fleet.store.databases import DatabaseUnderTest
@@ -77,16 +78,34 @@ def test_every_earlier_version_is_migrated_with_its_rows(
     migrate(empty, parse_url(lasting.url), revision)
     assert read_revision(empty) == revision
     execute(empty, "INSERT INTO leases (worker, holder, expires_at) VALUES ('w', 'a', '2026-01-01T00:00:00+00:00')")
+    cluster = build_ready("old", client_id="agent", client_secret="a secret")
+    kafka = build_kafka("old", cluster_id="cid-old", status=KafkaStatus.READY, bytes_stored=2**40)
+    codec = RowCodec(KEYS)
+    insert_into_old_table(empty, CLUSTERS, codec.encode_cluster(cluster))
+    insert_into_old_table(empty, KAFKAS, codec.encode_kafka(kafka))
 
     async def story(opened: FleetDatabase) -> None:
         assert read_revision(opened.transactions) == list_revisions()[-1]
+        assert await opened.store.list_clusters() == (cluster,)
+        assert await opened.store.get_kafka("old") == kafka
         assert await opened.store.insert_cluster(build_ready())
         await opened.store.insert_kafka(build_kafka(), CHECK)
-        assert len(await opened.store.list_kafkas(tuple(KafkaStatus))) == 1
+        assert len(await opened.store.list_kafkas(tuple(KafkaStatus))) == 2
+        assert [count.consuming for count in await opened.store.count_kafkas()] == [1, 1]
         assert await opened.leases.acquire_lease("w", "b", duration_s=60) is not None
 
     lasting.clock.time = lasting.clock.time.replace(year=2027)
     lasting.play(story)
+
+
+def insert_into_old_table(transactions: Transactions, table: Table, values: dict[str, Any]) -> None:
+    """A row in the columns that the table has at its revision."""
+
+    def insert_row(connection: Connection) -> None:
+        columns = {column["name"] for column in inspect(connection).get_columns(table.name)}
+        connection.execute(insert(table).values({name: value for name, value in values.items() if name in columns}))
+
+    transactions.run_writing(insert_row)
 
 
 def test_there_is_more_than_one_version():

@@ -35,5 +35,7 @@ class MemoryLeases:
             del self._rows[worker]
 
     async def list_holders(self) -> dict[str, str]:
+        if self.is_down:
+            raise Unreachable("the database is down")
         now_s = self._clock.monotonic_s()
         return {worker: holder for worker, (holder, expires_s) in self._rows.items() if expires_s > now_s}

@@ -121,14 +121,22 @@ def test_leases_are_renewed_and_released():
     run_virtual(story)
 
 
-def test_a_dry_run_leads_without_a_database():
+def test_a_dry_run_leads_beside_the_holder_while_the_database_answers():
     async def story(clock: Clock) -> None:
-        store = GrantedLeases()
-        first, second = build_lease(store, clock), build_lease(store, clock, "two")
+        rows = MemoryLeases(clock)
+        holder = build_lease(rows, clock)
+        assert await holder.renew()
+        first, second = (build_lease(GrantedLeases(rows), clock, name) for name in ("two", "three"))
         assert await first.renew()
         assert await second.renew()
         await first.release()
-        assert await store.list_holders() == {}
+        assert await rows.list_holders() == {SCALE_UP: holder.holder}
+        rows.is_down = True
+        assert not await second.renew()
+        assert not second.has_answer
+        rows.is_down = False
+        assert await second.renew()
+        assert second.has_answer
 
     run_virtual(story)
 

@@ -121,7 +121,7 @@ class FleetService:
             clusters=self._build_cluster_parts(providers),
         )
         self.leases = WorkerLeases(
-            GrantedLeases() if settings.dry_run else database.leases,
+            GrantedLeases(database.leases) if settings.dry_run else database.leases,
             [planner.name for planner in planners],
             holder=settings.holder,
             times=settings.lease,
@@ -181,15 +181,20 @@ class FleetService:
 
     def _get_issuers(self) -> dict[Realm, str]:
         """The issuers of tokens by group of routes."""
-        base_url = f"{self._settings.public_url.rstrip('/')}{ISSUER_PATH}"
-        return {realm: self._settings.issuers.get(realm) or build_issuer_url(base_url, realm) for realm in Realm}
+        own = self._issuer_base_url
+        return {realm: self._settings.issuers.get(realm) or build_issuer_url(own, realm) for realm in Realm}
+
+    @property
+    def _issuer_base_url(self) -> str:
+        """The address of the built-in issuer."""
+        return f"{self._settings.public_url.rstrip('/')}{ISSUER_PATH}"
 
     def _build_issuer(self, tokens: TokenSources) -> Issuer | None:
         if tokens.issuer_keys is None:
             return None
         return Issuer(
             tokens.issuer_keys,
-            base_url=f"{self._settings.public_url.rstrip('/')}{ISSUER_PATH}",
+            base_url=self._issuer_base_url,
             clock=self._world.clock,
             entropy=self._world.entropy,
             audience=self._settings.audience,
@@ -198,8 +203,9 @@ class FleetService:
     def _build_api_ports(self, configuration: Configuration, tokens: TokenSources) -> ApiPorts:
         settings, clock = self._settings, self._world.clock
         own = () if tokens.issuer_keys is None else (tokens.issuer_keys,)
+        own_issuers = {keys.name: [build_issuer_url(self._issuer_base_url, realm) for realm in Realm] for keys in own}
         verifier = TokenVerifier(
-            KeySet([*own, *tokens.others], clock=clock),
+            KeySet([*own, *tokens.others], clock=clock, issuers=own_issuers),
             audience=settings.audience,
             clock=clock,
             claim_names=settings.claim_names,

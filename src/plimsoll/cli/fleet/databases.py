@@ -20,6 +20,13 @@ DatabaseUrlFileOption = Annotated[
 ]
 
 
+def find_local_database(data: str) -> str:
+    """The URL of the database in a directory of data, by default the one of DEFAULT_URL; empty: there is none."""
+    default = Path(DEFAULT_URL.removeprefix("sqlite:///"))
+    file = Path(data, default.name) if data else default
+    return f"sqlite:///{file}" if file.exists() else ""
+
+
 def read_database_url(url: str, file: str) -> str:
     """The URL that was given or that a file holds, or the default. A file keeps a password out of the process list."""
     return find_database_url(url, file) or DEFAULT_URL

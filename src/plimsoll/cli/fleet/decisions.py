@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from plimsoll.cli.fleet.databases import find_database_url
+from plimsoll.cli.fleet.databases import find_database_url, find_local_database
 from plimsoll.cli.shared.output import read_file
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ FleetUrlOption = Annotated[
 FleetTokenOption = Annotated[
     str, typer.Option("--fleet-token-file", help="File with an admin token for --fleet.", metavar="FILE")
 ]
+_SHARED_KINDS: Final = frozenset({"kafka"})
+"""Kinds that clusters have as well."""
 _DECISIONS: Final = "/api/kafkas_mgmt/v1/admin/scaling/decisions"
 
 
@@ -139,6 +141,25 @@ def build_source(database_url: str, database_url_file: str, fleet: str = "", tok
     if token_file and not fleet:
         raise InvalidInput("needs --fleet", path="--fleet-token-file")
     return FleetSource(database_url=url, api_url=fleet, token_file=token_file)
+
+
+def read_local_decisions(subject: str, data: str, *, limit: int) -> tuple[Ref, list[ObjectDecision]] | None:
+    """From the database of a fleet manager in the directory of data. None: there is none, or it is not of a fleet.
+
+    Raises `NothingKnown` for what only a fleet manager has.
+    """
+    from plimsoll.journal.errors import NothingKnown
+
+    source = FleetSource(database_url=find_local_database(data))
+    ref = source.find_ref(subject)
+    if ref is None:
+        return None
+    try:
+        return ref, source.read_decisions(ref, limit=limit)
+    except NothingKnown:
+        if ref.kind in _SHARED_KINDS:
+            return None
+        raise
 
 
 def _check_status(answer: Response) -> None:

@@ -12,6 +12,7 @@ from plimsoll.cli.fleet.decisions import (
     FleetTokenOption,
     FleetUrlOption,
     build_source,
+    read_local_decisions,
 )
 from plimsoll.cli.journal.files import KUBECONFIG_FILE, ReadDataOption, find_journal, open_journal
 from plimsoll.cli.journal.journal import ENTRY, print_entry
@@ -52,7 +53,7 @@ def why(
         typer.Argument(
             help="A pod, a workload (deploy, sts, ds, rs, job, cronjob), a node, nodegroup, machinetype, request, "
             "tidbclusterautoscaler (ta) or tidbcluster (tc), a kafka, kafkarebalance (kr), kafkanodepool (knp), "
-            "Kafka broker, topic or goal, or a journal entry. With --database-url: a cluster, kafka or capacity.",
+            "Kafka broker, topic or goal, or a journal entry. Of a fleet manager: a cluster, kafka or capacity.",
             metavar="KIND/[NAMESPACE/]NAME",
         ),
     ],
@@ -78,8 +79,8 @@ def why(
 
     The answer comes from the journal in --data. With --kubeconfig, --context or --server, or without a journal of the
     cluster that $KUBECONFIG names, it comes from the cluster, where the autoscaler keeps the last decision about each
-    object. With --database-url or --fleet, cluster/ID, kafka/ID and capacity/PROVIDER.REGION.TYPE are those of a fleet
-    manager.
+    object. cluster/ID, kafka/ID and capacity/PROVIDER.REGION.TYPE are those of a fleet manager: of --database-url or
+    --fleet, or of its database in --data.
 
     Exit code 0: something is known. 3: nothing is known (with a hint). 2: the name is invalid. 4: no cluster can be
     reached.
@@ -96,7 +97,7 @@ def why(
       plimsoll why kafka/prod/my-cluster
       plimsoll why broker/3
       plimsoll why pod/web-0 -n shop --context prod
-      plimsoll why capacity/aws.us-east-1.standard --database-url sqlite:///.plimsoll/fleet.sqlite3
+      plimsoll why capacity/aws.us-east-1.standard
     """
     from plimsoll.runtime.clocks import RealClock
 
@@ -105,12 +106,15 @@ def why(
         print_entry(subject, data, output, source)
         return
     named = f"{subject}/{name}" if name else subject
+    connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     fleet_ref = source.find_ref(named)
+    is_local = not source.is_given and not namespace and not connection.options
     if fleet_ref is not None:
         ref, decisions = fleet_ref, source.read_decisions(fleet_ref, limit=limit)
+    elif is_local and (known := read_local_decisions(named, data, limit=limit)) is not None:
+        ref, decisions = known
     else:
         ref = read_ref(named, namespace=namespace)
-        connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
         decisions = _read(ref, connection, data, autoscaler_namespace, limit=limit, output=output)
     match output:
         case Output.TABLE:

@@ -29,6 +29,7 @@ from plimsoll.fleet.api.public.cloud_providers import CloudProviders
 from plimsoll.fleet.api.public.descriptions import Descriptions
 from plimsoll.fleet.api.public.kafkas import PublicKafkas
 from plimsoll.fleet.auth.issuer_application import build_issuer_application
+from plimsoll.fleet.errors import UnusableDatabase, UnusableKeys
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -81,6 +82,8 @@ class FleetApi:
             application.mount(ISSUER_PATH, build_issuer_application(ports.issuer, ports.store))
         application.add_exception_handler(RequestRefused, _answer_refusal)
         application.add_exception_handler(InvalidInput, _answer_unstorable)
+        for unusable in (UnusableDatabase, UnusableKeys):  # of this service, and not of the request
+            application.add_exception_handler(unusable, _answer_unusable)
         application.add_exception_handler(Unreachable, _answer_unreachable)
         application.add_exception_handler(Exception, _answer_failure)
         application.add_exception_handler(RequestValidationError, _answer_invalid_parameters)
@@ -145,6 +148,12 @@ async def _answer_unstorable(request: Request, error: Exception) -> Response:
     """The database refuses a value that the checks of the API let through."""
     _log.warning("request.refused", operation_id=request.state.operation_id, problem=str(error))
     return build_error_response(RequestRefused(Code.VALIDATION), operation_id=request.state.operation_id)
+
+
+async def _answer_unusable(request: Request, error: Exception) -> Response:
+    """The database or the keys of this service are damaged or missing: an operator has to act."""
+    _log.error("request.failed", operation_id=request.state.operation_id, problem=str(error))
+    return build_error_response(RequestRefused(Code.GENERAL), operation_id=request.state.operation_id)
 
 
 async def _answer_unreachable(request: Request, error: Exception) -> Response:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import jwt
 import msgspec
+import structlog
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -25,9 +26,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from plimsoll.core.durations import add_seconds
-from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 from plimsoll.fleet.auth.key_sets import ALGORITHM
+from plimsoll.fleet.errors import UnusableKeys
 from plimsoll.runtime.atomic_files import replace_file
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ RETIREMENT_S: Final = 2 * 86_400.0
 LONGEST_LIFETIME_S: Final = 86_400.0
 """No token lives longer, so none outlives its key."""
 _BITS: Final = 2048
+_log = structlog.get_logger("plimsoll.fleet.auth")
 
 
 class SigningKey(Value):
@@ -72,29 +74,41 @@ class IssuerKeys:
         self._loaded: tuple[tuple[int, int], tuple[SigningKey, ...]] | None = None
 
     def get_signing_key(self) -> SigningKey:
-        """The newest key. It is replaced first if it is too old. Raises `InvalidInput`."""
+        """The newest key. It is replaced first if it is too old. Raises `UnusableKeys` if there is none."""
         keys = self._load()
-        if keys and add_seconds(keys[-1].created_at, ROTATION_S) > self._clock.now():
+        if self._is_current(keys):
             return keys[-1]
-        with self._hold_lock():
-            keys = self._load()  # another process may have been faster
-            if keys and add_seconds(keys[-1].created_at, ROTATION_S) > self._clock.now():
-                return keys[-1]
-            return self._add_key(keys)
+        try:
+            with self._hold_lock():
+                keys = self._load()  # another process may have been faster
+                return keys[-1] if self._is_current(keys) else self._add_key(keys)
+        except UnusableKeys as error:
+            if not keys:
+                raise
+            # A full disk, or a directory that is read-only: an old key is better than no tokens.
+            _log.warning("keys.not_replaced", source=self.name, problem=str(error))
+            return keys[-1]
 
     def rotate(self) -> SigningKey:
-        """Adds a key, which signs from now on. Raises `InvalidInput`."""
+        """Adds a key, which signs from now on. Raises `UnusableKeys`."""
         with self._hold_lock():
             return self._add_key(self._load())
 
     async def read(self) -> bytes | None:
         """The JWKS document."""
-        return self.build_key_set()
+        try:
+            return self.build_key_set()
+        except UnusableKeys as error:
+            _log.warning("keys.unreadable", source=self.name, problem=str(error))
+            return None
 
     def build_key_set(self) -> bytes:
         """The public parts of all keys that may have signed a token that is still valid."""
         self.get_signing_key()
         return msgspec.json.encode({"keys": [_build_public(key) for key in self._load()]})
+
+    def _is_current(self, keys: tuple[SigningKey, ...]) -> bool:
+        return bool(keys) and add_seconds(keys[-1].created_at, ROTATION_S) > self._clock.now()
 
     def _add_key(self, keys: tuple[SigningKey, ...]) -> SigningKey:
         now = self._clock.now()
@@ -110,7 +124,7 @@ class IssuerKeys:
         try:
             replace_file(self._file, msgspec.json.encode(_KeyDocument(version=1, keys=(*kept, added))))
         except OSError as error:
-            raise InvalidInput(f"the keys of the issuer cannot be written: {error}", path=str(self._file)) from error
+            raise UnusableKeys(f"the keys of the issuer cannot be written: {error}", path=str(self._file)) from error
         return added
 
     def _load(self) -> tuple[SigningKey, ...]:
@@ -123,7 +137,7 @@ class IssuerKeys:
         except FileNotFoundError:
             return ()
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise InvalidInput(f"the keys of the issuer cannot be read: {error}", path=str(self._file)) from error
+            raise UnusableKeys(f"the keys of the issuer cannot be read: {error}", path=str(self._file)) from error
         return self._loaded[1]
 
     @contextmanager
@@ -133,7 +147,7 @@ class IssuerKeys:
             lock = self._file.with_name(f".{self._file.name}.lock")
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise InvalidInput(f"the keys of the issuer cannot be written: {error}", path=str(self._file)) from error
+            raise UnusableKeys(f"the keys of the issuer cannot be written: {error}", path=str(self._file)) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield

@@ -1,6 +1,8 @@
 """Public keys of issuers: JWKS documents by URL and by file, cached, and read again when a key id is unknown.
 
 A key that an issuer has withdrawn is trusted until the next refresh. A source that fails keeps the keys that it had.
+The keys of the built-in issuer sign for it alone, and no other key does: the operator of another issuer cannot make
+tokens of administrators.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from plimsoll.web.client import Request, RequestFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from plimsoll.core.clock import Clock
@@ -81,8 +83,12 @@ class KeyAddress:
 class KeySet:
     """The keys of several sources by key id."""
 
-    def __init__(self, sources: Sequence[KeySource], *, clock: Clock) -> None:
+    def __init__(
+        self, sources: Sequence[KeySource], *, clock: Clock, issuers: Mapping[str, Collection[str]] | None = None
+    ) -> None:
+        """`issuers`: those that a source, by its name, signs for alone. Other sources sign for the others."""
         self._sources = tuple(sources)
+        self._issuers = dict(issuers or {})
         self._clock = clock
         self._keys: dict[str, dict[str, RSAPublicKey]] = {}
         self._read_s: float | None = None
@@ -100,6 +106,13 @@ class KeySet:
             await self._refresh(SHORTEST_REFRESH_S)
             key = self._get_key(key_id)
         return key
+
+    def may_sign(self, key_id: str, issuer: str) -> bool:
+        """Whether a known key signs for an issuer."""
+        source = next((name for name, keys in self._keys.items() if key_id in keys), "")
+        if source in self._issuers:
+            return issuer in self._issuers[source]
+        return not any(issuer in owned for owned in self._issuers.values())
 
     def _is_older_than(self, age_s: float) -> bool:
         return self._read_s is None or self._clock.monotonic_s() - self._read_s >= age_s

@@ -83,9 +83,13 @@ class TokenVerifier:
         if key is None:
             return TokenRefused(problem="the token names no known key")
         try:
-            return jwt.decode(token, key, algorithms=[ALGORITHM], options=_OPTIONS)
+            claims: dict[str, Any] = jwt.decode(token, key, algorithms=[ALGORITHM], options=_OPTIONS)
         except (jwt.PyJWTError, ValueError, RecursionError):
             return TokenRefused(problem="the signature of the token is not valid")
+        issuer = claims.get("iss")
+        if not self._keys.may_sign(str(key_id), issuer if isinstance(issuer, str) else ""):
+            return TokenRefused(problem="the token is signed by a key of another issuer")
+        return claims
 
     def _find_problem(self, claims: dict[str, Any]) -> str:
         now_s = self._clock.now().timestamp()

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from plimsoll.core.errors import InvalidInput
-from plimsoll.fleet.errors import SecretUnreadable
+from plimsoll.fleet.errors import SecretUnreadable, UnusableKeys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +42,7 @@ class SecretKeys:
         if not text:
             return ""
         if not self.newest:
-            raise InvalidInput("is needed to store a secret; give --secrets-key-file", path=_OPTION)
+            raise UnusableKeys("is needed to store a secret; give --secrets-key-file", path=_OPTION)
         nonce = os.urandom(_NONCE_BYTES)
         sealed = self._ciphers[self.newest].encrypt(nonce, text.encode(), context.encode())
         return f"{self.newest}:{base64.b64encode(nonce + sealed).decode()}"
@@ -77,16 +76,16 @@ def read_key_file(file: Path) -> SecretKeys:
         lines = file.read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
-        raise InvalidInput(f"{file} cannot be read: {reason}", path=_OPTION) from None
+        raise UnusableKeys(f"{file} cannot be read: {reason}", path=_OPTION) from None
     keys: dict[str, bytes] = {}
     for number, line in enumerate(lines, start=1):
         if line.strip() and not line.startswith("#"):
             key_id, key = _parse_line(line.strip(), f"{file} line {number}")
             if key_id in keys:
-                raise InvalidInput(f"{file} line {number}: the id {key_id!r} is there twice", path=_OPTION)
+                raise UnusableKeys(f"{file} line {number}: the id {key_id!r} is there twice", path=_OPTION)
             keys[key_id] = key
     if not 1 <= len(keys) <= _MOST_KEYS:
-        raise InvalidInput(f"{file} has {len(keys)} keys; it needs 1 to {_MOST_KEYS}", path=_OPTION)
+        raise UnusableKeys(f"{file} has {len(keys)} keys; it needs 1 to {_MOST_KEYS}", path=_OPTION)
     return SecretKeys(keys)
 
 
@@ -97,7 +96,7 @@ def _parse_line(line: str, place: str) -> tuple[str, bytes]:
     except binascii.Error:
         key = b""
     if not _ID.fullmatch(key_id) or len(key) != _KEY_BYTES:
-        raise InvalidInput(f"{place} is not ID:BASE64 with {_KEY_BYTES} bytes", path=_OPTION)
+        raise UnusableKeys(f"{place} is not ID:BASE64 with {_KEY_BYTES} bytes", path=_OPTION)
     return key_id, key
 
 

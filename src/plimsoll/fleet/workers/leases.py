@@ -47,9 +47,16 @@ class LeaseTimes(Value):
 
 
 class GrantedLeases:
-    """Grants every lease, without a database: for a dry run, which writes nothing and takes no lease from another."""
+    """Grants every lease: for a dry run, which writes nothing and takes no lease from another.
+
+    The database is asked who holds them all the same, so that a dry run notices when it does not answer.
+    """
+
+    def __init__(self, store: LeaseStore) -> None:
+        self._store = store
 
     async def acquire_lease(self, worker: str, holder: str, *, duration_s: float) -> LeaseTerm:
+        await self._store.list_holders()
         return LeaseTerm(worker=worker, holder=holder, duration_s=duration_s)
 
     async def release_lease(self, worker: str, holder: str) -> None:
