@@ -20,6 +20,7 @@ from plimsoll.scheduling.verdicts import Refusal, refuse_malformed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from plimsoll.core.selectors import LabelSelector
     from plimsoll.objects.api.pods import Pod
     from plimsoll.scheduling.cluster_view import ClusterView, LabelsKey, NodeState, PlacedPod
 
@@ -67,6 +68,16 @@ class InterPod:
     def _own(self) -> Mapping[str, str]:
         """The labels of the pod's namespace."""
         return self._namespaces.get(self._pod.metadata.namespace, {})
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the pod, by which others may avoid it."""
+        return self._pod.metadata.labels
+
+    @property
+    def selectors(self) -> tuple[LabelSelector, ...]:
+        """The selectors of pods that the pod wants or avoids."""
+        return tuple(term.selector for term in (*self._wanted, *self._unwanted))
 
     def concerns(self, placed: PlacedPod) -> bool:
         """Whether a pod matches the affinity, is avoided, or avoids this pod."""

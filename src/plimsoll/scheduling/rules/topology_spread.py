@@ -20,6 +20,7 @@ from plimsoll.scheduling.verdicts import Refusal, refuse_malformed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from plimsoll.core.selectors import LabelSelector
     from plimsoll.objects.api.affinity import TopologySpreadConstraint
     from plimsoll.objects.api.pods import Pod
     from plimsoll.scheduling.cluster_view import ClusterView, LabelsKey, NodeState, PlacedPod
@@ -51,6 +52,10 @@ class _Constraint:
         self.minimum = 0
         self._domains_at: Counter[int] = Counter()
         self._has_minimum = False
+
+    @property
+    def selector(self) -> LabelSelector:
+        return self._selector
 
     def includes(self, place: NodeState, required: RequiredNodes | None, tolerations: Tolerations) -> bool:
         if self._honors_affinity and required is not None and not required.allows(place):
@@ -120,6 +125,11 @@ class Spread:
                 constraint.count(place, self._namespace)
         for constraint in constraints:
             constraint.close()
+
+    @property
+    def selectors(self) -> tuple[LabelSelector, ...]:
+        """The selectors of pods that are counted."""
+        return tuple(constraint.selector for constraint in self._constraints)
 
     def _list_counting(self, place: NodeState) -> list[_Constraint]:
         """The constraints for which a node makes a domain."""

@@ -1,9 +1,11 @@
 """Replays a plan with the plain rules of `scheduling`. A plan that fails here is never used.
 
-The planner counts in classes and arrays; the verifier looks at single pods and nodes, and shares with the planner only
-the plan and the queue. It checks every distinct pattern once, alone on its node: resources, taints, node affinity,
-ports, volumes. If any pod depends on other pods, it also replays all of them in the whole cluster, in an order in which
-a scheduler could place them, up to a fixed number.
+The planner counts in classes and arrays; the verifier shares with the planner only the plan and the queue. It checks
+every distinct pattern once, alone on its node: resources, taints, node affinity, ports, volumes. If any pod depends on
+other pods, it also replays all of them in the whole cluster, in an order in which a scheduler could place them.
+
+Pods are replayed by kind (`class_verifier`), with counts per term and domain. The rules of volumes look at the whole
+cluster: a plan with volumes is replayed pod by pod, up to a fixed number.
 """
 
 from __future__ import annotations
@@ -17,6 +19,13 @@ from msgspec import structs
 
 from plimsoll.nodes.model.node_labels import ZONE
 from plimsoll.nodes.model.node_templates import build_planned_node
+from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
+from plimsoll.nodes.planning.problem.class_verifier import (
+    PatternChecker,
+    RefutedPod,
+    collect_keys,
+    find_refuted_places,
+)
 from plimsoll.nodes.planning.problem.queue import compute_queue_positions
 from plimsoll.scheduling import DoesNotFit
 from plimsoll.scheduling.affinity_terms import parse_affinity_terms, parse_existing_anti_affinity
@@ -26,21 +35,15 @@ from plimsoll.scheduling.replay import EquivalenceClass, Replay
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpOption, ScaleUpPlan
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
     from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.verdicts import Refusal
 
 PODS_REPLAYED: Final = 20_000
 """The number of pods with inter-pod rules that are replayed one by one (docs/design/nodes.md 7.4)."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefutedPod:
-    """A pod of the plan that a rule refuses on its planned node."""
-
-    key: str
-    node: str
-    reason: str
+__all__ = ["RefutedPod", "verify"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +58,17 @@ class _PlacedPods:
 def verify(snapshot: Snapshot, plan: ScaleUpPlan) -> tuple[RefutedPod, ...]:
     """All refuted pods; empty if the plan is valid."""
     pods = {pending.key: pending for pending in snapshot.pending}
-    refuted = tuple(_replay_alone(snapshot, plan, pods))
+    keys = collect_keys(plan)
+    with_volumes = any(pods[key].pod.spec.volumes and touches_storage(pods[key].pod) for key in keys)
+    refuted = tuple((_replay_alone if with_volumes else _check_alone)(snapshot, plan, pods))
     if refuted:
         return refuted
-    interact = snapshot.view.has_anti_affinity or any(
-        depends_on_other_pods(pods[key].pod) for key in _collect_keys(plan)
-    )
-    return tuple(_replay_together(snapshot, plan, pods)) if interact else ()
+    looking = frozenset(key for key in keys if depends_on_other_pods(pods[key].pod))
+    if not looking and not snapshot.view.has_anti_affinity:
+        return ()
+    if with_volumes:
+        return tuple(_replay_together(snapshot, plan, pods))
+    return tuple(find_refuted_places(snapshot, plan, pods, looking))
 
 
 def depends_on_other_pods(pod: Pod) -> bool:
@@ -72,24 +79,41 @@ def depends_on_other_pods(pod: Pod) -> bool:
     return hard or bool(parse_affinity_terms(pod)) or bool(parse_existing_anti_affinity(pod))
 
 
-def _collect_keys(plan: ScaleUpPlan) -> set[str]:
-    fillings = [
-        *plan.existing.values(),
-        *(pattern.pods for scale_up in plan.scale_ups for pattern in scale_up.patterns),
-    ]
-    return {key for filling in fillings for key in filling}
-
-
 # ---- each pattern alone on its node
+
+
+def _check_alone(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> Iterator[RefutedPod]:
+    """By kinds of pods, for pods without volumes; patterns with host ports are replayed."""
+    checker = PatternChecker(snapshot, pods)
+    for scale_up in plan.scale_ups:
+        state = checker.build_new_node(scale_up.option)
+        known: dict[bytes, Refusal | None] = {}
+        for pattern in scale_up.patterns:
+            if checker.is_simple(pattern.pods):
+                yield from checker.find_misfits(state, pattern.pods, known)
+            else:
+                yield from _replay_pattern(snapshot, scale_up.option, pattern.pods, pods)
+    for name, filling in plan.existing.items():
+        state = snapshot.view.nodes[name]
+        if checker.is_simple(filling):
+            yield from checker.find_misfits(state, filling, {})
+        else:
+            yield from _find_misfits(Replay(_restrict_view(snapshot.view, state)), name, filling, pods)
+
+
+def _replay_pattern(
+    snapshot: Snapshot, option: ScaleUpOption, filling: Mapping[str, int], pods: Mapping[str, PendingPods]
+) -> Iterator[RefutedPod]:
+    node = build_planned_node(option, 0)
+    replay = Replay(_restrict_view(snapshot.view, NodeState(node)))
+    replay.add_node(node, option.daemons)
+    yield from _find_misfits(replay, node.metadata.name, filling, pods)
 
 
 def _replay_alone(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> Iterator[RefutedPod]:
     for scale_up in plan.scale_ups:
-        node = build_planned_node(scale_up.option, 0)
         for pattern in scale_up.patterns:
-            replay = Replay(_restrict_view(snapshot.view, NodeState(node)))
-            replay.add_node(node, scale_up.option.daemons)
-            yield from _find_misfits(replay, node.metadata.name, pattern.pods, pods)
+            yield from _replay_pattern(snapshot, scale_up.option, pattern.pods, pods)
     for name, filling in plan.existing.items():
         state = snapshot.view.nodes[name]
         yield from _find_misfits(Replay(_restrict_view(snapshot.view, state)), name, filling, pods)
@@ -146,7 +170,7 @@ def _replay_in_order(
     in_queue_order: bool,
 ) -> list[RefutedPod]:
     replay = Replay(snapshot.view)
-    groups = {key: replay.add_equivalence_class(pods[key].pod) for key in sorted(_collect_keys(plan))}
+    groups = {key: replay.add_equivalence_class(pods[key].pod) for key in sorted(collect_keys(plan))}
     replay.prepare()
     places = dict(
         zip((pending.key for pending in snapshot.pending), compute_queue_positions(snapshot.pending), strict=True)
