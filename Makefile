@@ -9,7 +9,7 @@ PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/
 # Compiled modules are kept, whatever the shell says: the suites start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up check format test test-scenarios test-e2e test-long test-false-answers bench bench-kafka kafka-story clean
+.PHONY: help up check format test test-scenarios test-e2e test-long test-false-answers test-fuzz bench bench-kafka kafka-story clean
 
 help:
 	@echo 'make up              a cluster with a simulated cloud on this machine, until Ctrl-C (UP="--nodes 5" for options)'
@@ -19,6 +19,7 @@ help:
 	@echo 'make format          let ruff mend and format what it can'
 	@echo 'make test-e2e        slow tests, and tests that start servers'
 	@echo 'make test-false-answers  every read of every controller with every false answer, in one table (minutes)'
+	@echo 'make test-fuzz       a million objects with extreme fields to a cluster with all controllers; resumes (hours)'
 	@echo 'make test-long       every test with all its examples (hours of simulated time, thousands of clusters)'
 	@echo 'make bench           measurements, as a table and JSON'
 	@echo 'make bench-kafka     measurements on real Kafka brokers with 10,000 partitions (needs Java)'
@@ -80,10 +81,15 @@ test-e2e: $(VENV)/.dev
 test-false-answers: $(VENV)/.dev
 	@$(BIN)/python -m tests.false_answers
 
+# FUZZ="--processes 4 --first-seed 100000", for example.
+test-fuzz: $(VENV)/.dev
+	@$(BIN)/python -m tests.field_fuzz $(FUZZ)
+
 test-long: $(VENV)/.dev
 	@PLIMSOLL_TEST_LONG=1 $(PYTEST) -n 2 --dist loadfile --ignore=tests/e2e/kafka -m 'not serial'
 	@PLIMSOLL_TEST_LONG=1 $(PYTEST) tests/e2e/kafka -m 'not serial'
 	@PLIMSOLL_TEST_LONG=1 $(PYTEST) tests/e2e -m serial
+	@$(BIN)/python -m tests.field_fuzz $(FUZZ)
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks
@@ -95,5 +101,5 @@ kafka-story: $(VENV)/.dev
 	@$(BIN)/python -m tests.e2e.kafka.kafka_story
 
 clean:
-	rm -rf $(VENV) .plimsoll .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks build dist
+	rm -rf $(VENV) .plimsoll .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks .field-fuzz build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -186,7 +186,7 @@ class FuzzedCluster(World):
             oldest = [self._objects.popleft() for _ in range(len(self._objects) - _LIVE_OBJECTS)]
             problems += self._send_at_once(self._delete(fuzzed) for fuzzed in oldest)
             self.run.advance_by(_BATCH_S)
-        problems += _find_problems(logs)
+        problems += find_problems(logs)
         return [Finding(problem, tuple(batch)) for problem in problems]
 
     def clear(self) -> list[Finding]:
@@ -197,7 +197,7 @@ class FuzzedCluster(World):
             self._objects.clear()
             problems += self.run_now(self._restore_cloud())
             self.run.advance_by(_BATCH_S)
-        return [Finding(problem, ()) for problem in (*problems, *_find_problems(logs))]
+        return [Finding(problem, ()) for problem in (*problems, *find_problems(logs))]
 
     def serves_a_pending_pod(self) -> bool:
         """Whether a plain pod that needs a new node gets one."""
@@ -313,7 +313,7 @@ def _check(status: int, answer: Any) -> list[str]:
     return [] if is_allowed(status, answer) else [f"{status}: {str(answer)[:500]}"]
 
 
-def _find_problems(logs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def find_problems(logs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for line in logs:
         error = line.get("exc_info")
         if error or line["log_level"] in _LEVELS or line["event"] == _SET_ASIDE:
