@@ -18,12 +18,14 @@ DEFAULT_PORT_BASE: Final = 6443
 HIGHEST_PORT_BASE: Final = 59_599
 """The highest port, that of the simulated PD, lies 5,936 above the base."""
 API: Final = "the Kubernetes API"
+CONSOLE: Final = "the console"
 PAGES: Final = "metrics and health"
 CRUISE_CONTROL: Final = "Cruise Control's API of Kafka clusters"
 PLANNER: Final = "the TiDB planner"
 PD: Final = "the simulated PD"
 OFFSETS: Final = {
     API: 0,
+    CONSOLE: 8080 - 6443,
     PAGES: 8085 - 6443,
     CRUISE_CONTROL: 9091 - 6443,
     PLANNER: 9092 - 6443,

@@ -9,10 +9,13 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from plimsoll.app.console import BESIDE as PAGES_BESIDE_CONSOLE
+from plimsoll.app.console import Console, ConsoleDependencies, format_address
 from plimsoll.app.embedded_cluster import EmbeddedCluster, EmbeddedSettings
 from plimsoll.app.embedded_dependencies import EmbeddedDependencies
 from plimsoll.app.node_autoscaling import run_in_thread
 from plimsoll.app.ports import (
+    CONSOLE,
     CRUISE_CONTROL,
     DEFAULT_PORT_BASE,
     HOST,
@@ -28,6 +31,7 @@ from plimsoll.app.ports import (
 )
 from plimsoll.app.readiness import ReadinessInformers, ReadinessWait
 from plimsoll.app.up_pages import UpHealth, add_controllers, build_up_pages
+from plimsoll.console.views.decision_sources import JournalDecisions
 from plimsoll.core.errors import PlimsollError
 from plimsoll.journal.journal_file import delete_journal
 from plimsoll.journal.lazy import LazyJournal
@@ -43,7 +47,7 @@ from plimsoll.runtime.supervisor import OnEnd, RestartPolicy, Service
 from plimsoll.web.serving import CannotListen, bind_socket, serve_on_socket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
     from socket import socket
 
@@ -85,6 +89,12 @@ class UpSettings(NamedTuple):
             autoscales=self.autoscales, scales_tidb=self.scales_tidb, operates_kafka=self.operates_kafka
         )
 
+    def list_running(self) -> tuple[str, ...]:
+        """The subsystems that run, by their names in the journal."""
+        nodes = ("nodes", "requests") if self.autoscales else ()
+        others = {"tidb": self.scales_tidb, "kafka": self.operates_kafka}
+        return (*nodes, *(name for name, runs in others.items() if runs))
+
 
 class UpStatus(NamedTuple):
     """What runs, and where."""
@@ -102,6 +112,8 @@ class UpStatus(NamedTuple):
     """The URL of Cruise Control's API of all Kafka clusters. It needs the token, too."""
     pages: str = ""
     """The URL of metrics, health and plan."""
+    console: str = ""
+    """The address of the console, with a code that works once."""
 
 
 async def run(settings: UpSettings, *, clock: Clock, entropy: Entropy, on_up: Callable[[UpStatus], None]) -> None:
@@ -119,7 +131,7 @@ async def run(settings: UpSettings, *, clock: Clock, entropy: Entropy, on_up: Ca
                 delete_journal(settings.data)
             cluster = UpCluster(serving, settings, clock=clock, entropy=entropy, health=health)
             await initial_cluster.prepare_cluster(cluster.connect(_FIELD_MANAGER), InitialCluster(nodes=settings.nodes))
-            services = cluster.list_services(lambda up: on_up(sockets.add_urls(up)))
+            services = cluster.list_services(lambda up: on_up(cluster.add_console(sockets.add_urls(up), sockets)))
             return [*services, *cluster.list_socket_services(sockets)]
 
         server = apiserver.Settings(data=settings.data, host=HOST, port=settings.port_base, fresh=settings.fresh)
@@ -161,6 +173,7 @@ class ListeningSockets(NamedTuple):
     planner: socket
     pd: socket
     pages: socket
+    console: socket
 
     def add_urls(self, up: UpStatus) -> UpStatus:
         return up._replace(
@@ -175,14 +188,20 @@ class ListeningSockets(NamedTuple):
 def _open_sockets(port_base: int) -> Iterator[ListeningSockets]:
     """Opens the sockets before anything starts, so that no other program takes the ports."""
     with ExitStack() as stack:
-        cruise_control, planner, pd, pages = (
-            stack.enter_context(_bind_port(port_base, purpose)) for purpose in (CRUISE_CONTROL, PLANNER, PD, PAGES)
+        cruise_control, planner, pd, pages, console = (
+            stack.enter_context(_bind_port(port_base, purpose))
+            for purpose in (CRUISE_CONTROL, PLANNER, PD, PAGES, CONSOLE)
         )
-        yield ListeningSockets(cruise_control=cruise_control, planner=planner, pd=pd, pages=pages)
+        yield ListeningSockets(cruise_control=cruise_control, planner=planner, pd=pd, pages=pages, console=console)
 
 
 def _format_url(listening: socket) -> str:
-    return f"http://{HOST}:{listening.getsockname()[1]}"
+    return f"http://{HOST}:{_get_port(listening)}"
+
+
+def _get_port(listening: socket) -> int:
+    port: int = listening.getsockname()[1]
+    return port
 
 
 def _ignore_ready(_ready: Ready) -> None:
@@ -215,6 +234,7 @@ class UpCluster:
         )
         self._cluster = EmbeddedCluster(dependencies, settings.build_embedded_settings())
         self.connect = self._cluster.connect
+        self.console = self._build_console(dependencies, settings.list_running())
         self._tidb, self._kafka = self._cluster.tidb, self._cluster.kafka
 
     def list_services(self, on_up: Callable[[UpStatus], None]) -> list[Service]:
@@ -231,6 +251,7 @@ class UpCluster:
         once = RestartPolicy(on_end=OnEnd.EXPECTED)
         services = cluster.list_services()
         self._observe(services)
+        services += self.console.list_services()
         return [*services, Service(name="greeting", run=report_status, policy=once)]
 
     def _observe(self, services: Sequence[Service]) -> None:
@@ -255,12 +276,34 @@ class UpCluster:
             self._tidb.build_servers_app(token=self._token),
         )
         cruise_control = self._kafka.build_cruise_control_app(token=self._token)
+        pages = self.build_pages()
+        console = self.console.build_application(
+            port=_get_port(sockets.console), beside=dict.fromkeys(PAGES_BESIDE_CONSOLE, pages)
+        )
         return [
             Service(name="Cruise Control API", run=partial(serve_on_socket, cruise_control, sockets.cruise_control)),
             Service(name="TiDB planner", run=partial(serve_on_socket, planner, sockets.planner)),
             Service(name="simulated PD", run=partial(serve_on_socket, servers, sockets.pd)),
-            Service(name="pages", run=partial(serve_on_socket, self.build_pages(), sockets.pages)),
+            Service(name="pages", run=partial(serve_on_socket, pages, sockets.pages)),
+            Service(name="console", run=partial(serve_on_socket, console, sockets.console)),
         ]
+
+    def add_console(self, up: UpStatus, sockets: ListeningSockets) -> UpStatus:
+        """The status with the address of the console."""
+        return up._replace(console=format_address(_get_port(sockets.console), self.console.sessions.issue_code()))
+
+    def _build_console(self, dependencies: EmbeddedDependencies, running: Collection[str]) -> Console:
+        return Console(
+            ConsoleDependencies(
+                client=self.connect(_FIELD_MANAGER),
+                informers=self._cluster.local.components.informers,
+                decisions=JournalDecisions(dependencies.journal),
+                clock=dependencies.clock,
+                entropy=dependencies.entropy,
+                token=self._token,
+                running=running,
+            )
+        )
 
     def build_pages(self) -> OperatorPages:
         """Metrics, health and the last plan of everything that runs here."""

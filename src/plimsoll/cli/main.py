@@ -19,7 +19,7 @@ import typer
 import typer.main
 
 from plimsoll.cli import about
-from plimsoll.cli.commands import apiserver, doctor, pause, run, simulate, up, validate
+from plimsoll.cli.commands import apiserver, console, doctor, pause, run, simulate, up, validate
 from plimsoll.cli.fleet import fleet
 from plimsoll.cli.journal import journal, why
 from plimsoll.cli.kafka import kafka
@@ -71,6 +71,7 @@ app.command(name="plan", short_help="Plan nodes for pending pods, from files.")(
 app.command(name="simulate", short_help="Run a scenario in virtual time.")(simulate.simulate)
 app.command(name="validate", short_help="Validate manifests.")(validate.validate)
 app.command(name="why", short_help="Explain decisions about an object.")(why.why)
+app.command(name="console", short_help="Show what happens in a cluster, and why, in a browser.")(console.console)
 app.command(name="journal", short_help="List recent decisions.")(journal.journal)
 app.command(
     name="record", short_help="Record the input of the node autoscaler.", context_settings=run_nodes.PASS_THROUGH_FLAGS

@@ -39,9 +39,13 @@ class HostRefusal:
 
 
 class HostNames:
-    """The names of this server. Bound to a wildcard, every address is one of them; a host name never is."""
+    """The names of this server. Bound to a wildcard, every address is one of them; a host name never is.
 
-    def __init__(self, bound_to: str = LOOPBACK_NAMES[0]) -> None:
+    `scheme`: that of the server's own pages, from which requests may come.
+    """
+
+    def __init__(self, bound_to: str = LOOPBACK_NAMES[0], *, scheme: str = "https") -> None:
+        self._scheme = f"{scheme}://"
         self._names = frozenset((*LOOPBACK_NAMES, bound_to.lower()))
         self._any_address = bound_to in WILDCARDS
 
@@ -57,7 +61,7 @@ class HostNames:
         return None
 
     def _is_our_origin(self, origin: str) -> bool:
-        return origin.startswith("https://") and self._is_ours(origin.removeprefix("https://"))
+        return origin.startswith(self._scheme) and self._is_ours(origin.removeprefix(self._scheme))
 
     def _is_ours(self, authority: str) -> bool:
         name = _get_host(authority)

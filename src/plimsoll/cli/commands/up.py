@@ -164,7 +164,8 @@ def _format_servers(up: UpStatus) -> str:
 def _format_pages(up: UpStatus) -> str:
     if not up.pages:
         return ""
-    return f"Metrics, health and plans: {up.pages} (/metrics, /healthz, /plan, /explain).\n"
+    console = f"Console, what happens and why: {up.console}\n" if up.console else ""
+    return f"{console}Metrics, health and plans: {up.pages} (/metrics, /healthz, /plan, /explain).\n"
 
 
 def _format_nodes(up: UpStatus) -> str:

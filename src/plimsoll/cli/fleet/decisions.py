@@ -52,7 +52,7 @@ class FleetSource:
 
     def find_ref(self, subject: str) -> Ref | None:
         """What a subject names in the fleet; None: it names something else, or no fleet is given."""
-        from plimsoll.cli.shared.references import find_kind, read_ref
+        from plimsoll.app.references import find_kind, read_ref
         from plimsoll.fleet.journal_kinds import KINDS
         from plimsoll.journal.decisions import index_words
 

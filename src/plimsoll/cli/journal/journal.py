@@ -9,7 +9,6 @@ import typer
 from plimsoll.cli.fleet.decisions import DatabaseUrlFileOption, DatabaseUrlOption, FleetSource, build_source
 from plimsoll.cli.journal.files import ReadDataOption, find_journal, open_journal, read_time_or_age
 from plimsoll.cli.shared.output import Output, OutputOption, Table, echo_parts, echo_value
-from plimsoll.cli.shared.references import read_ref
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -81,6 +80,7 @@ def print_entry(written: str, data: str, output: Output, source: FleetSource) ->
 
 
 def _query(*, since: str, until: str, subsystem: str, about: str, limit: int, source: FleetSource) -> Query:
+    from plimsoll.app.references import read_ref
     from plimsoll.journal.entries import Query
     from plimsoll.runtime.clocks import RealClock
 

@@ -26,7 +26,6 @@ from plimsoll.cli.shared.connection import (
     run_with_client,
 )
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value, find_text_width
-from plimsoll.cli.shared.references import find_subsystem, read_ref
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -99,6 +98,7 @@ def why(
       plimsoll why pod/web-0 -n shop --context prod
       plimsoll why capacity/aws.us-east-1.standard
     """
+    from plimsoll.app.references import read_ref
     from plimsoll.runtime.clocks import RealClock
 
     source = build_source(database_url, database_url_file, fleet, fleet_token_file)
@@ -135,6 +135,8 @@ def _read(
     ref: Ref, connection: Connection, data: str, autoscaler_namespace: str, *, limit: int, output: Output
 ) -> list[ObjectDecision]:
     """From the journal in a file, or from the cluster."""
+    from plimsoll.app.references import find_subsystem
+
     if find_subsystem(ref.kind).subsystem == _FLEET:
         raise InvalidInput(f"a {ref.kind} is of a fleet manager: give --database-url or --fleet", path=str(ref))
     place, is_silent = find_journal(data), output in {Output.JSON, Output.YAML}
@@ -181,6 +183,7 @@ def _look_up(ref: Ref, kubeconfig: Path) -> bool | None:
 
 
 def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent: bool) -> list[ObjectDecision]:
+    from plimsoll.app.references import find_subsystem
     from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.journal.last_plans import read_last_plans
 
@@ -261,6 +264,7 @@ def _build_held_back(ref: Ref, pause_reason: Reason) -> ObjectDecision:
 
 
 def _build_nothing_known_error(ref: Ref, where: str, *, exists: bool | None, known: Iterable[Ref]) -> Exception:
+    from plimsoll.app.references import find_subsystem
     from plimsoll.journal.errors import NothingKnown
 
     problem = describe_unknown(ref, where, exists=exists, same_named=find_same_named(known, ref))

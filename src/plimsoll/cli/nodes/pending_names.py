@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.cli.shared.references import find_kind_name, read_ref
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ def find_pending_key(given: PlanInput, wanted: str) -> str:
     A pod has its own name, or that of the entry it comes from: default/web-3 is one of default/web. Of several pods of
     a workload or request, the first is meant.
     """
+    from plimsoll.app.references import find_kind_name, read_ref
+
     kind, slash, _ = wanted.partition("/")
     if any(wanted == pending.key for pending in given.snapshot.pending):
         return wanted

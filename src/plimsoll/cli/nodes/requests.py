@@ -17,7 +17,6 @@ from plimsoll.cli.shared.connection import (
     run_with_client,
 )
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
-from plimsoll.cli.shared.references import find_kind_name
 from plimsoll.cli.shared.watching import ChangedRows, WatchOption, watch_changes
 
 if TYPE_CHECKING:
@@ -275,6 +274,7 @@ def _get_namespace(connection: Connection) -> str:
 
 
 def _parse_name(text: str, connection: Connection) -> tuple[str, str]:
+    from plimsoll.app.references import find_kind_name
     from plimsoll.core.errors import InvalidInput
 
     kind, slash, rest = text.partition("/")

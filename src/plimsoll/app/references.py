@@ -1,4 +1,4 @@
-"""Names of objects on the command line, in every form in which a command or kubectl prints them."""
+"""Names of objects, in every form in which a command, a page or kubectl prints them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import difflib
 from typing import TYPE_CHECKING
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.core.plans import Ref
+from plimsoll.fleet import journal_kinds as fleet
+from plimsoll.journal.decisions import index_words
+from plimsoll.kafka import journal_kinds as kafka
+from plimsoll.nodes import journal_kinds as nodes
+from plimsoll.objects.registry import KINDS
+from plimsoll.tidb import journal_kinds as tidb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plimsoll.core.plans import Ref
     from plimsoll.journal.decisions import JournalKind, JournalKinds
 
 _LIKE_KIND = 0.8
@@ -18,11 +24,6 @@ _LIKE_KIND = 0.8
 
 def list_kinds() -> tuple[JournalKinds, ...]:
     """What each subsystem declares. A kind of two subsystems is that of the first; the fleet's are named by ids."""
-    from plimsoll.fleet import journal_kinds as fleet
-    from plimsoll.kafka import journal_kinds as kafka
-    from plimsoll.nodes import journal_kinds as nodes
-    from plimsoll.tidb import journal_kinds as tidb
-
     return (nodes.KINDS, kafka.KINDS, tidb.KINDS, fleet.KINDS)
 
 
@@ -38,8 +39,6 @@ def find_kind(written: str, words: Mapping[str, JournalKind]) -> JournalKind | N
 
 def find_kind_name(written: str) -> str | None:
     """The name of the kind that a word means, of all kinds that are declared."""
-    from plimsoll.journal.decisions import index_words
-
     found = find_kind(written, index_words(list_kinds()))
     return None if found is None else found.name
 
@@ -49,9 +48,6 @@ def read_ref(text: str, *, namespace: str = "", declared: Sequence[JournalKinds]
 
     Ids of node groups come from the cloud and may contain slashes. `declared`: the kinds that may be named; empty: all.
     """
-    from plimsoll.core.plans import Ref
-    from plimsoll.journal.decisions import index_words
-
     written, _, rest = text.partition("/")
     words = index_words(declared or list_kinds())
     found = find_kind(written, words)
@@ -77,7 +73,5 @@ def read_ref(text: str, *, namespace: str = "", declared: Sequence[JournalKinds]
 
 def _is_namespace(written: str, words: Mapping[str, JournalKind]) -> bool:
     """Whether a word is more likely a namespace than a kind: commands print pods as NAMESPACE/NAME."""
-    from plimsoll.objects.registry import KINDS
-
     is_like_kind = difflib.get_close_matches(written.lower(), words, n=1, cutoff=_LIKE_KIND)
     return KINDS.find_by_name(written) is None and not is_like_kind and written == written.lower()

@@ -1,0 +1,1 @@
+"""The map of nodes and pods, in columns, and its changes."""
