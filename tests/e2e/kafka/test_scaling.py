@@ -14,6 +14,7 @@ import time
 from base64 import b64decode, b64encode
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,17 @@ class TriedKafka:
 
     def read_conditions(self) -> str:
         return self.up.kubectl("get", "kafka", "my-cluster", "-n", "kafka", "-o", "jsonpath={.status.conditions}")
+
+    def reconcile_until(self, problem: str) -> None:
+        """Change the Kafka, so that it is reconciled, until a condition names the problem."""
+        changes = count()
+
+        def is_named() -> bool:
+            change = f"example.com/change={next(changes)}"
+            self.up.kubectl("annotate", "kafka/my-cluster", "-n", "kafka", "--overwrite", change)
+            return problem in self.read_conditions()
+
+        self.up.until(is_named, problem)
 
     def read_secret(self, name: str) -> dict[str, bytes]:
         data = json.loads(self.up.kubectl("get", "secret", name, "-n", "kafka", "-o", "jsonpath={.data}"))
@@ -250,9 +262,11 @@ def _break_certificates_and_shrink(kafka: TriedKafka) -> None:
     # An open connection stays good: the operator has to connect again, to each broker.
     for broker in (0, 1):
         kill_node(kafka.up.data, f"my-cluster-brokers-{broker}")
+    # Until the operator has read the new certificate, the former one is good for a removal.
+    kafka.reconcile_until("does not accept our certificate: it expired at 2")
     kafka.scale(1)
     for reason in ("does not accept our certificate: it expired at 2", "is not trusted: unknown authority"):
-        kafka.up.until(lambda reason=reason: reason in kafka.read_conditions(), reason)  # type: ignore[misc]
+        kafka.reconcile_until(reason)
         kafka.up.until(lambda: kafka.answers() and kafka.list_registered() == [0, 1], "both brokers are registered")
         assert kafka.find_pod(1) is not None
         assert kafka.count_replicas()[1] > 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.kafka.executor import reasons
 from plimsoll.kafka.executor.observing import ClusterObserver
+from plimsoll.kafka.executor.pacing import CheckPace
 from plimsoll.kafka.executor.record import RecordedState
 from plimsoll.kafka.executor.tasks import build_tasks
 from plimsoll.kafka.executor.throttles import Throttles
@@ -65,6 +66,7 @@ class ExecutionContext:
         self.held: tuple[Reason, ...] = ()
         """What waits or goes slowly, by the last check."""
         self._held_now: dict[str, Reason] = {}
+        self.pace = CheckPace(clock)
         self._wake = asyncio.Event()
         self._saving = asyncio.Lock()
         """Held by one write of the record at a time: an older state never replaces a newer one."""
@@ -116,10 +118,13 @@ class ExecutionContext:
     async def wait(self) -> None:
         """Until the next check, or until there is something new to do."""
         try:
-            await asyncio.wait_for(self._wake.wait(), self.options.progress_check_interval_s)
+            await asyncio.wait_for(self._wake.wait(), self.pace.choose_wait(self.options.progress_check_interval_s))
         except TimeoutError:
             return
+        finally:
+            self.pace.begin_check()
         self._wake.clear()
+        self.pace.reset()
 
     async def read_guard_reason(self) -> Reason | None:
         """The reason of the action guard why nothing new may be sent now; None: actions are allowed."""

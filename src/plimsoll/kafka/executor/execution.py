@@ -82,6 +82,7 @@ class Execution:
         return outcome
 
     async def _run_phase(self, phase: ReplicaMoves | LogDirMoves | LeaderMoves) -> None:
+        counts = None
         while True:
             try:
                 await phase.check()
@@ -93,6 +94,9 @@ class Execution:
             self._sample()
             if not phase.has_unfinished:
                 return
+            before, counts = counts, phase.count_movements()
+            if counts != before:
+                self.context.pace.reset()
             await self.context.wait()
 
     async def _clear_throttles(self) -> None:

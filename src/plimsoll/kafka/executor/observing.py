@@ -1,6 +1,6 @@
 """What a check sees: brokers, partitions and reassignments, read anew for what matters now and seldom for the rest.
 
-A topic counts as deleted only if brokers reported it twice in a row: one that has just started may not know it yet.
+A topic counts as deleted only if brokers do not know it for a while: one that has just started may not know it yet.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.description import PartitionDescription, TopicDescription
 
 WHOLE_REFRESH_S: Final = 30.0
-DELETED_AFTER: Final = 2
-"""Consecutive answers that do not know a topic."""
+DELETED_AFTER_S: Final = 1.0
+"""Answers that do not know a topic, for this long, say that it was deleted."""
 METADATA_LAG_S: Final = 10.0
 """How long a broker's copy of the metadata may be behind the controller's. What contradicts a plan must last longer."""
 UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC"
@@ -71,7 +71,7 @@ class ClusterObserver:
         self._admin = admin
         self._clock = clock
         self._read_all_at: float | None = None
-        self._unknown: dict[str, int] = {}
+        self._unknown_since: dict[str, float] = {}
         self.view = ClusterView()
 
     async def observe(self, topics: Collection[str]) -> ClusterView:
@@ -92,9 +92,10 @@ class ClusterObserver:
         return self.view
 
     async def read_topics(self, topics: Collection[str]) -> ClusterView:
-        """Read these topics again."""
-        if topics:
-            self._take(await self._admin.describe_topics(sorted(topics)))
+        """Read those of these topics that were not read since the reassignments were."""
+        stale = set(topics) - self.view.fresh
+        if stale:
+            self._take(await self._admin.describe_topics(sorted(stale)))
         return self.view
 
     async def _read_brokers(self) -> None:
@@ -115,13 +116,13 @@ class ClusterObserver:
         for topic in topics:
             self.view.fresh.add(topic.name)
             if topic.problem.startswith(UNKNOWN_TOPIC):
-                self._unknown[topic.name] = self._unknown.get(topic.name, 0) + 1
-                if self._unknown[topic.name] >= DELETED_AFTER:
+                since_s = self._unknown_since.setdefault(topic.name, self.view.read_at_s)
+                if self.view.read_at_s - since_s >= DELETED_AFTER_S:
                     self.view.deleted.add(topic.name)
                 continue
             if topic.problem:
                 continue
-            self._unknown.pop(topic.name, None)
+            self._unknown_since.pop(topic.name, None)
             self.view.deleted.discard(topic.name)
             self.view.min_isr[topic.name] = topic.min_isr
             self._take_numbers(topic)

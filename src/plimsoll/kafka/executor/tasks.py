@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FINISHED: Final = frozenset({TaskState.COMPLETED, TaskState.DEAD, TaskState.ABORTED})
 UNDER_WAY: Final = frozenset({TaskState.IN_PROGRESS, TaskState.ABORTING})
+UNSEEN_S: Final = 2.0
+"""A movement that is neither under way nor done for this long is sent again. Less may be the lag of an answer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,14 +36,23 @@ class MovementTask:
     """The state after ABORTING."""
     attempts: int = 0
     """How often it was sent."""
-    unseen_checks: int = 0
-    """Consecutive checks that found neither its reassignment nor its result: an answer may be older than a write."""
+    unseen_since_s: float | None = None
+    """The first of consecutive checks that found neither its reassignment nor its result."""
     moved_bytes: int = 0
     """The figure of a movement under way, as last sampled."""
 
     @property
     def is_finished(self) -> bool:
         return self.state in FINISHED
+
+    def is_unseen_for_long(self, now_s: float) -> bool:
+        """Whether it must be sent again: for a while, checks found neither its reassignment nor its result."""
+        if self.unseen_since_s is None:
+            self.unseen_since_s = now_s
+        if now_s - self.unseen_since_s < UNSEEN_S:
+            return False
+        self.unseen_since_s = None
+        return True
 
     def finish(self, state: TaskState, reason: Reason | None = None) -> None:
         self.state = state

@@ -25,7 +25,8 @@ class CopiedBytes:
     def __init__(self, context: ExecutionContext) -> None:
         self._context = context
         self._tasks = context.tasks.inter_broker
-        self._sampled_at: float | None = None
+        # What an earlier process began has copied something already; what is sent now has not.
+        self._sampled_at = None if context.recorded_active else context.now_s
 
     async def sample(self) -> None:
         """The bytes that movements under way have copied. A broker that does not answer keeps its last figures."""

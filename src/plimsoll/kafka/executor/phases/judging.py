@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-UNSEEN_CHECKS: Final = 3
-"""Checks after which a reassignment that is neither listed nor done is sent again."""
 ATTEMPTS: Final = 3
 """How often a reassignment is sent before it has failed."""
 NO_LEADER_S: Final = 180.0
@@ -70,10 +68,10 @@ class MovementJudge:
         if task.state is TaskState.ABORTING:
             task.finish(task.ends_as, task.reason or reason)
         else:
-            task.state, task.reason, task.unseen_checks = TaskState.PENDING, reason, 0
+            task.state, task.reason, task.unseen_since_s = TaskState.PENDING, reason, None
 
     def _judge_listed(self, task: MovementTask, view: ClusterView) -> None:
-        task.unseen_checks = 0
+        task.unseen_since_s = None
         if task.state is not TaskState.IN_PROGRESS:
             return
         reason = self._find_dead_destination(task, view) or self._find_lost_leader(task, view)
@@ -87,14 +85,12 @@ class MovementJudge:
         if set(replicas) == set(proposal.new_replicas):
             task.finish(TaskState.COMPLETED)
             return
-        task.unseen_checks += 1
         since = self._unlisted_since.setdefault(task.key, self._context.now_s)
         is_settled = self._context.now_s - since >= METADATA_LAG_S
         if task.state is TaskState.ABORTING:
             if replicas == proposal.old_replicas or is_settled:
                 self._finish_aborted(task, replicas)
-        elif task.unseen_checks >= UNSEEN_CHECKS:
-            task.unseen_checks = 0
+        elif task.is_unseen_for_long(self._context.now_s):
             if task.attempts >= ATTEMPTS and is_settled:
                 task.finish(TaskState.DEAD, reasons.explain_vanished(task.attempts))
             else:

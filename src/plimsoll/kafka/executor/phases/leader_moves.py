@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.executor.observing import ClusterView
     from plimsoll.kafka.executor.tasks import MovementTask
     from plimsoll.kafka.model.description import PartitionDescription, TopicPartition
+    from plimsoll.kafka.model.executions import MovementCounts
 
 ELECTION_S: Final = 180.0
 """A leader that cannot be elected is waited for this long."""
@@ -37,6 +38,9 @@ class LeaderMoves:
     @property
     def has_unfinished(self) -> bool:
         return self._tasks.has_unfinished
+
+    def count_movements(self) -> MovementCounts:
+        return self._tasks.count()
 
     async def check(self) -> None:
         context = self._context

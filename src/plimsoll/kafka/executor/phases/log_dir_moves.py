@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from plimsoll.kafka.executor.context import ExecutionContext
     from plimsoll.kafka.executor.tasks import MovementTask
     from plimsoll.kafka.model.description import TopicPartition
+    from plimsoll.kafka.model.executions import MovementCounts
     from plimsoll.kafka.model.proposals import LogDirMove
 
 ATTEMPTS: Final = 3
-UNSEEN_CHECKS: Final = 3
 _FATAL_CODES: Final = ("LOG_DIR_NOT_FOUND", "KAFKA_STORAGE_ERROR", "INVALID_REQUEST")
 
 
@@ -42,6 +42,9 @@ class LogDirMoves:
     @property
     def has_unfinished(self) -> bool:
         return self._tasks.has_unfinished
+
+    def count_movements(self) -> MovementCounts:
+        return self._tasks.count()
 
     async def check(self) -> None:
         context = self._context
@@ -88,18 +91,15 @@ class LogDirMoves:
         elif place.path == move.destination and not place.future_path:
             task.finish(TaskState.COMPLETED)
         elif place.future_path == move.destination:
-            task.unseen_checks = 0
+            task.unseen_since_s = None
             if task.state is TaskState.PENDING:  # an earlier process has sent it
                 task.state = TaskState.IN_PROGRESS
         elif task.state is TaskState.ABORTING:
             task.finish(TaskState.ABORTED, _explain_place(place.path))
-        elif task.state is TaskState.IN_PROGRESS:
-            task.unseen_checks += 1
-            if task.unseen_checks >= UNSEEN_CHECKS:
-                task.unseen_checks = 0
-                task.state = TaskState.PENDING
-                if task.attempts >= ATTEMPTS:
-                    task.finish(TaskState.DEAD, reasons.explain_vanished(task.attempts))
+        elif task.state is TaskState.IN_PROGRESS and task.is_unseen_for_long(self._context.now_s):
+            task.state = TaskState.PENDING
+            if task.attempts >= ATTEMPTS:
+                task.finish(TaskState.DEAD, reasons.explain_vanished(task.attempts))
 
     def _wait_for_broker(self, task: MovementTask, down_since_s: float) -> None:
         task.reason = reasons.explain_dead_destination([_move(task).broker])

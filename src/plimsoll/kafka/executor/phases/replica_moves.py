@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from plimsoll.kafka.executor.observing import ClusterView
     from plimsoll.kafka.executor.tasks import MovementTask
     from plimsoll.kafka.model.description import TopicPartition
+    from plimsoll.kafka.model.executions import MovementCounts
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-CANCEL_ATTEMPTS: Final = 10
+CANCEL_S: Final = 10.0
+"""A reassignment that cannot be cancelled for this long is given up."""
 _TOPIC_GONE: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 _NOTHING_TO_CANCEL: Final = ("NO_REASSIGNMENT_IN_PROGRESS", _TOPIC_GONE)
 _FATAL_CODES: Final = (
@@ -52,6 +54,7 @@ class ReplicaMoves:
         self._sorted: list[MovementTask] | None = None
         self._judge = MovementJudge(context)
         self._copied_bytes = CopiedBytes(context)
+        self._uncancelled_since: dict[TopicPartition, float] = {}
         for task in self._tasks.tasks:
             if task.key in context.recorded_active:
                 task.state, task.attempts = TaskState.IN_PROGRESS, 1
@@ -59,6 +62,9 @@ class ReplicaMoves:
     @property
     def has_unfinished(self) -> bool:
         return self._tasks.has_unfinished
+
+    def count_movements(self) -> MovementCounts:
+        return self._tasks.count()
 
     async def check(self) -> None:
         """Read the brokers once, and do what follows from it."""
@@ -114,9 +120,11 @@ class ReplicaMoves:
     def _take_cancel_answer(self, task: MovementTask, error: KafkaError | None) -> None:
         task.attempts += 1
         if error is None or error.code in _NOTHING_TO_CANCEL:
+            self._uncancelled_since.pop(task.key, None)
             return
         log.warning("movement.cancel_failed", partition=str(task.key), error=str(error))
-        if task.attempts >= CANCEL_ATTEMPTS:
+        now = self._context.now_s
+        if now - self._uncancelled_since.setdefault(task.key, now) >= CANCEL_S:
             task.finish(TaskState.DEAD, reasons.explain_error(error.code, str(error), attempts=task.attempts))
 
     # ---- starting
