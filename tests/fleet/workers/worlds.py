@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from plimsoll.fleet.model.kafkas import KafkaRequest
     from plimsoll.fleet.model.policy import FleetPolicy
     from plimsoll.fleet.ports import FleetStore
+    from plimsoll.fleet.workers.builder import ClusterParts
     from plimsoll.fleet.workers.passes import PassResult
 
 WORKERS = tuple(
@@ -83,11 +84,12 @@ class FleetWorld:
         through: Callable[[Any], Any] = lambda port: port,
         dry_run: bool = False,
         holder: str = "",
+        clusters: ClusterParts | None = None,
     ) -> Instance:
         """A process. `through` wraps the store of its workers."""
         self._started += 1
         metrics, journal = FleetMetrics(self.policy), MemoryJournal()
-        planners = build_workers(self.policy, self.access, observer=metrics, entropy=self._entropy)
+        planners = build_workers(self.policy, self.access, observer=metrics, entropy=self._entropy, clusters=clusters)
         chosen = [planner for planner in planners if not workers or planner.name in workers]
         leases = WorkerLeases(
             self.database.leases,

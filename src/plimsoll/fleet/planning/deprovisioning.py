@@ -52,6 +52,19 @@ def evaluate_deprovisioning(
     return tuple(_decide(cluster, capacity, policy) for cluster in marked)
 
 
+def list_returning_clusters(
+    clusters: Iterable[Cluster], capacity: Capacity, policy: FleetPolicy, now: datetime
+) -> tuple[Cluster, ...]:
+    """Marked clusters that the second look will bring back, and that new Kafkas may use then."""
+    known = tuple(clusters)
+    returning = {
+        decision.id
+        for decision in evaluate_deprovisioning(known, capacity, policy, now)
+        if decision.decision == RESTORE
+    }
+    return tuple(cluster for cluster in known if cluster.id in returning and cluster.schedulable)
+
+
 def build_deprovisioning_plan(decisions: Iterable[DeprovisioningDecision], number: int, now: datetime) -> Plan:
     """The decisions of one pass."""
     return build_plan(

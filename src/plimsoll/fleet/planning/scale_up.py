@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import structs
+
 from plimsoll.core.durations import add_seconds
 from plimsoll.core.formatting import format_count, format_time
 from plimsoll.core.plans import Action, NotDone, Plan
@@ -21,7 +23,7 @@ from plimsoll.fleet.planning.machine_pools import build_pools
 from plimsoll.fleet.planning.plan_parts import build_plan, build_reason, refer_to_capacity
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from plimsoll.fleet.model.policy import CreationPolicy, FleetPolicy, RegionType
     from plimsoll.fleet.planning.capacity import Capacity, Summary
@@ -119,6 +121,27 @@ def evaluate_scale_up(capacity: Capacity, policy: FleetPolicy, now: datetime) ->
         evaluations=evaluations,
         register=tuple(_build_registration(locator, policy) for locator in wanted if policy.scale_up_enabled),
     )
+
+
+def hold_registrations(result: ScaleUp, returning: Iterable[Cluster]) -> ScaleUp:
+    """The result without a registration where a marked cluster returns: it may be all that the locator needs.
+
+    Both workers see the same need, and either may be first. If more is needed, the next pass registers it.
+    """
+    by_locator = {locator: cluster for cluster in returning for locator in cluster.locators}
+    evaluations = tuple(
+        structs.replace(
+            found,
+            decision=NONE,
+            reason="cluster_returns",
+            message=f"{found.locator}: cluster/{by_locator[found.locator].id} is marked for deletion, and returns",
+        )
+        if found.decision == CREATE and found.locator in by_locator
+        else found
+        for found in result.evaluations
+    )
+    registered = tuple(found for found in result.register if found.locator not in by_locator)
+    return structs.replace(result, evaluations=evaluations, register=registered)
 
 
 def evaluate_rest(

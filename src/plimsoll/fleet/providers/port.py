@@ -15,7 +15,7 @@ Rules of every implementation:
   row's, is `CallFailed` (`RETRY`), and nothing of the answer is used. All texts are bounded (`bound_text`).
 * **Nothing is deleted but by `delete_cluster`**: no pool, no add-on, no object, and no cluster without a row.
 * **Calls end**: each has a timeout of at most 15 s per exchange, and a bounded number of exchanges. A lease of a worker
-  keeps a margin of 20 s for calls that are under way when it ends.
+  keeps a margin of 20 s for calls that are under way when it ends; a change that takes longer is cancelled then.
 
 A call gets the row. Its `cluster_id` is empty until a created cluster was saved; `provider_spec` holds what a
 registration gave (`{"name": CONTEXT}` for clusters known by the context of a kubeconfig). A provider stores nothing

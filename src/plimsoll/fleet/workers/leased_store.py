@@ -32,6 +32,10 @@ class LeasedStore:
         """Raises `LeaseLost` unless the worker may act now: called before every change outside of the database."""
         self._lease.check()
 
+    def compute_lease_left_s(self) -> float:
+        """How long no other process can act as this worker."""
+        return self._lease.compute_left_s()
+
     # ---- reads
 
     async def list_clusters(self, statuses: Collection[ClusterStatus] | None = None) -> tuple[Cluster, ...]:

@@ -45,6 +45,11 @@ class LeaseTimes(Value):
         """How long a holder may act after it asked for the lease."""
         return self.duration_s * (1 - _MARGIN)
 
+    @property
+    def margin_s(self) -> float:
+        """How long the lease lasts after that: for calls that are under way then."""
+        return self.duration_s * _MARGIN
+
 
 class GrantedLeases:
     """Grants every lease: for a dry run, which writes nothing and takes no lease from another.
@@ -84,6 +89,10 @@ class WorkerLease:
     @property
     def is_leading(self) -> bool:
         return self._clock.monotonic_s() < self._acts_until_s
+
+    def compute_left_s(self) -> float:
+        """How long no other process can have this lease; negative: its term may be over."""
+        return self._acts_until_s + self._times.margin_s - self._clock.monotonic_s()
 
     def check(self) -> None:
         """Raises `LeaseLost` unless this process may act."""

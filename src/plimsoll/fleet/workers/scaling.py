@@ -10,9 +10,10 @@ from plimsoll.core.plans import Action
 from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType, ScalingType
 from plimsoll.fleet.model.workers import Worker
 from plimsoll.fleet.planning.capacity import build_capacity
+from plimsoll.fleet.planning.deprovisioning import list_returning_clusters
 from plimsoll.fleet.planning.plan_parts import build_reason, refer_to_cluster
 from plimsoll.fleet.planning.scale_down import evaluate_scale_down
-from plimsoll.fleet.planning.scale_up import ERROR, evaluate_scale_up
+from plimsoll.fleet.planning.scale_up import ERROR, evaluate_scale_up, hold_registrations
 from plimsoll.fleet.workers.passes import Step, Work, build_work, build_worker_ref
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ class ScaleUpWorker:
         if self._policy.scaling_type is not ScalingType.AUTO:
             return build_work(self.name, (), number=number, now=now)
         capacity = await _read_capacity(store, self._policy, now)
-        result = evaluate_scale_up(capacity, self._policy, now)
+        result = hold_registrations(
+            evaluate_scale_up(capacity, self._policy, now),
+            list_returning_clusters(capacity.clusters, capacity, self._policy, now),
+        )
         plan = result.build_plan(number, now)
         steps = tuple(
             self._register(store, action, registration, now)

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from plimsoll.core.errors import PlimsollError
-from plimsoll.fleet.model.provided import CallFailed, FailureKind
+from plimsoll.fleet.model.provided import CallFailed, FailureKind, build_failure
 from plimsoll.runtime.backoff import Backoff, BackoffTable
 
 if TYPE_CHECKING:
@@ -108,9 +108,20 @@ class ProviderCalls:
         send: Callable[[ClusterProvider], Awaitable[T | CallFailed]],
         store: LeasedStore,
     ) -> T:
-        """A call of a step. Raises `ProviderCallFailed`, and `LeaseLost` before it is sent."""
+        """A call of a step. Raises `ProviderCallFailed`, and `LeaseLost` before it is sent.
+
+        It may consist of several exchanges, and the last of them is the one that creates: none begins after the lease.
+        """
         store.check_lease()
-        result = await self.call(cluster, send)
+
+        async def send_in_time(provider: ClusterProvider) -> T | CallFailed:
+            try:
+                async with asyncio.timeout(store.compute_lease_left_s()):
+                    return await send(provider)
+            except TimeoutError:
+                return build_failure(FailureKind.RETRY, "the call did not end within the lease of its worker")
+
+        result = await self.call(cluster, send_in_time)
         if isinstance(result, CallFailed):
             raise ProviderCallFailed(result.problem)
         self.record_success(cluster)
