@@ -1,4 +1,4 @@
-"""The process of a fleet manager: `plimsoll run fleet`. It connects the database and serves the API and the pages.
+"""The process of a fleet manager: `plimsoll run fleet`. It connects the database and the providers, and serves.
 
 No Kubernetes is needed: leases, pause and journal are rows of the database.
 """
@@ -6,10 +6,16 @@ No Kubernetes is needed: leases, pause and journal are rows of the database.
 from __future__ import annotations
 
 import asyncio
+import os
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
+from msgspec import structs
+
+from plimsoll.app.fleet.kubernetes_providers import use_cluster_class
+from plimsoll.app.fleet.providers import ProviderOptions, open_providers
 from plimsoll.app.fleet.service import FleetService, ServiceSettings, TokenSources, World
 from plimsoll.fleet.auth.issuer import Realm
 from plimsoll.fleet.auth.issuer_keys import IssuerKeys
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
     from plimsoll.fleet.auth.key_sets import KeySource
     from plimsoll.fleet.config.files import Configuration, FleetFiles
+    from plimsoll.fleet.providers.port import ClusterProvider
     from plimsoll.fleet.store.database import FleetDatabase
     from plimsoll.fleet.store.secrets import SecretKeys
     from plimsoll.fleet.workers.passes import PassResult
@@ -66,6 +73,7 @@ class FleetOptions:
     jwks_urls: tuple[str, ...] = ()
     jwks_files: tuple[Path, ...] = ()
     addresses: Addresses = field(default_factory=Addresses)
+    providers: ProviderOptions = field(default_factory=ProviderOptions)
 
     def get_database_url(self) -> str:
         return self.database_url or build_default_url(self.data)
@@ -83,21 +91,26 @@ class FleetProcess:
         self._options = options
         self._clock = clock
         self._entropy = entropy
-        self.configuration: Configuration = read_configuration(options.files)
+        found = read_configuration(options.files)
+        policy = use_cluster_class(found.policy, options.providers.kubernetes.cluster_class)
+        self.configuration: Configuration = structs.replace(found, policy=policy)
 
     async def __aenter__(self) -> Self:
-        self._web = await AiohttpClient().__aenter__()
-        try:
-            self._database = await asyncio.to_thread(self._open_database)
-            self.service = self._build_service(self._database)
-        except BaseException:  # The error is passed on; connections must not stay open behind it.
-            await self._web.__aexit__(None, None, None)
-            raise
+        async with AsyncExitStack() as opened:
+            self._web = await opened.enter_async_context(AiohttpClient())
+            providers = await opened.enter_async_context(
+                open_providers(
+                    self._options.providers, environment=os.environ, clock=self._clock, entropy=self._entropy
+                )
+            )
+            database = await asyncio.to_thread(self._open_database)
+            opened.push_async_callback(asyncio.to_thread, database.close)
+            self.service = self._build_service(database, providers)
+            self._opened = opened.pop_all()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self._web.__aexit__(None, None, None)
-        await asyncio.to_thread(self._database.close)
+        await self._opened.aclose()
 
     async def run(self) -> None:
         """Serves and works until cancelled."""
@@ -127,7 +140,7 @@ class FleetProcess:
             create_key_file(file, "1")
         return None if file is None else read_key_file(file)
 
-    def _build_service(self, database: FleetDatabase) -> FleetService:
+    def _build_service(self, database: FleetDatabase, providers: tuple[ClusterProvider, ...]) -> FleetService:
         options = self._options
         others: list[KeySource] = [KeyFile(file) for file in options.jwks_files]
         others += [KeyAddress(url, web=self._web) for url in options.jwks_urls]
@@ -139,4 +152,5 @@ class FleetProcess:
             options.service,
             tokens=TokenSources(issuer_keys=keys if needs_own else None, others=others),
             world=World(clock=self._clock, entropy=self._entropy, lease_clock=SuspendAwareClock()),
+            providers=providers,
         )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 
 from plimsoll.cli.fleet.databases import find_database_url, find_local_database
-from plimsoll.cli.shared.output import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.journal.entries import Entry, Query
     from plimsoll.journal.ports import Journal
-    from plimsoll.web.client import Response
 
 T = TypeVar("T")
 DatabaseUrlOption = Annotated[
@@ -35,7 +33,7 @@ FleetTokenOption = Annotated[
 ]
 _SHARED_KINDS: Final = frozenset({"kafka"})
 """Kinds that clusters have as well."""
-_DECISIONS: Final = "/api/kafkas_mgmt/v1/admin/scaling/decisions"
+_DECISIONS: Final = "/admin/scaling/decisions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,30 +104,10 @@ class FleetSource:
         return [_build_decision(ref, item) for item in items]
 
     async def _fetch(self, ref: Ref, limit: int) -> Sequence[dict[str, Any]]:
-        from urllib.parse import urlencode
+        from plimsoll.cli.fleet.api_calls import fetch_list
 
-        import msgspec
-
-        from plimsoll.core.errors import Unreachable
-        from plimsoll.web.bearer_token import BearerToken
-        from plimsoll.web.client import AiohttpClient, Request, RequestFailed, check_base_url
-
-        base = check_base_url(self.api_url, path="--fleet")
-        token = None
-        if self.token_file:
-            text = read_file(self.token_file).decode("ascii", errors="replace")
-            token = BearerToken(text, bases=(base,), path="--fleet-token-file")
-        url = f"{base}{_DECISIONS}?{urlencode({'subject': str(ref), 'size': limit})}"
-        async with AiohttpClient(token=token) as web:
-            answer = await web.send(Request(method="GET", url=url))
-        if isinstance(answer, RequestFailed):
-            raise Unreachable(answer.problem)
-        _check_status(answer)
-        try:
-            items = msgspec.json.decode(answer.body)["items"]
-        except (msgspec.DecodeError, KeyError, TypeError) as error:
-            raise Unreachable(f"{base} is not the API of a fleet manager") from error
-        return list(items)
+        document = await fetch_list(self.api_url, self.token_file, _DECISIONS, {"subject": str(ref), "size": limit})
+        return list(document["items"])
 
 
 def build_source(database_url: str, database_url_file: str, fleet: str = "", token_file: str = "") -> FleetSource:
@@ -160,18 +138,6 @@ def read_local_decisions(subject: str, data: str, *, limit: int) -> tuple[Ref, l
         if ref.kind in _SHARED_KINDS:
             return None
         raise
-
-
-def _check_status(answer: Response) -> None:
-    from http import HTTPStatus
-
-    from plimsoll.core.errors import InvalidInput, Unreachable
-
-    if answer.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND}:
-        problem = f"the API answers {answer.status}: it needs the token of an administrator"
-        raise InvalidInput(problem, path="--fleet-token-file")
-    if answer.status != HTTPStatus.OK:
-        raise Unreachable(f"the API answers {answer.status}")
 
 
 def _build_decision(ref: Ref, item: dict[str, Any]) -> ObjectDecision:

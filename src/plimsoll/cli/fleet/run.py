@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plimsoll.cli.fleet.databases import find_database_url
+from plimsoll.cli.fleet.provider_options import build_provider_options, declare_secret
 from plimsoll.cli.fleet.validate_config import ScalingTypeOption
 from plimsoll.cli.shared.controllers import DryRunOption, reconcile_once
 from plimsoll.cli.shared.logs import log_events_to_stderr, log_to_stderr
-from plimsoll.cli.shared.output import Output, OutputOption, echo_value
+from plimsoll.cli.shared.option_groups import takes_options
+from plimsoll.cli.shared.output import Output, OutputOption, echo_value, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plimsoll.app.fleet.providers import ProviderOptions
     from plimsoll.fleet.auth.claims import ClaimNames
     from plimsoll.fleet.workers.passes import PassResult
 
@@ -34,6 +37,7 @@ def _declare_claim(name: str, what: str) -> Any:
     return typer.Option(f"--claim-{name}", help=f"Claim with {what}.", metavar="NAME")
 
 
+@takes_options("providers_of_clusters", build_provider_options)
 def fleet(
     *,
     config_dir: Annotated[
@@ -138,6 +142,31 @@ def fleet(
             metavar="DURATION",
         ),
     ] = "15s",
+    providers_of_clusters: ProviderOptions,
+    image_pull_secret_file: Annotated[
+        str, declare_secret("image-pull-secret", "the Docker configuration that clusters get")
+    ] = "",
+    poll_interval: Annotated[
+        str, typer.Option("--kas-fleetshard-poll-interval", help="How often agents poll.", metavar="DURATION")
+    ] = "15s",
+    resync_interval: Annotated[
+        str, typer.Option("--kas-fleetshard-resync-interval", help="How often agents report.", metavar="DURATION")
+    ] = "60s",
+    keep_ready: Annotated[
+        bool,
+        typer.Option(
+            "--enable-ready-dataplane-clusters-reconcile/--no-enable-ready-dataplane-clusters-reconcile",
+            help="Compare ready clusters with what they should be.",
+        ),
+    ] = True,
+    max_removals: Annotated[
+        int | None,
+        typer.Option(
+            "--max-cluster-removals-per-hour",
+            help="Clusters whose deletion may begin per hour, by all processes. Default: no limit.",
+            min=0,
+        ),
+    ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Run one pass of each worker, print the result and exit.")
     ] = False,
@@ -145,7 +174,10 @@ def fleet(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    Manage a fleet of Kafka clusters: serve the REST API, place Kafkas, and decide when regions need clusters.
+    Manage a fleet of Kafka clusters: serve the REST API, place Kafkas, and create and delete clusters of regions.
+
+    Clusters are made by OCM (--ocm-base-url) or by Cluster API (--management-kubeconfig with --cluster-class).
+    Without a provider they are only registered.
 
     Several processes may share one database: each worker has a lease there, and one process at a time acts as it.
     --dry-run takes no lease; workers plan and report, and change nothing. The API works as always. --once serves
@@ -156,9 +188,10 @@ def fleet(
       plimsoll run fleet --config-dir examples/fleet/config --dataplane-cluster-scaling-type auto
       plimsoll run fleet --config-dir examples/fleet/config --dry-run --once
       plimsoll run fleet --database-url-file /etc/fleet/database --secrets-key-file /etc/fleet/keys
+      plimsoll run fleet --management-kubeconfig management.kubeconfig --cluster-class data-plane
     """
     from plimsoll.app.fleet.process import Addresses, FleetOptions, FleetProcess
-    from plimsoll.app.fleet.service import ServiceSettings
+    from plimsoll.app.fleet.service import ClusterSettings, ServiceSettings
     from plimsoll.fleet.auth.issuer import Realm
     from plimsoll.fleet.config import files, policy_documents
     from plimsoll.fleet.model.statuses import ScalingType
@@ -194,6 +227,14 @@ def fleet(
         ),
         issuers={realm: issuer for realm, issuer in issuers.items() if issuer},
         browser_url=browser_url,
+        clusters=ClusterSettings(
+            removals_per_hour=max_removals,
+            keeps_ready=keep_ready,
+            poll_interval=_check_duration(poll_interval, "--kas-fleetshard-poll-interval"),
+            resync_interval=_check_duration(resync_interval, "--kas-fleetshard-resync-interval"),
+            has_logging=bool(providers_of_clusters.ocm.logging_addon_id),
+            pull_secret=read_file(image_pull_secret_file).decode() if image_pull_secret_file else "",
+        ),
     )
     options = FleetOptions(
         files=files.FleetFiles(
@@ -209,10 +250,11 @@ def fleet(
         service=settings,
         data=Path(data),
         database_url=find_database_url(database_url, database_url_file),
-        secrets_key_file=Path(secrets_key_file) if secrets_key_file else None,
+        secrets_key_file=_find_path(secrets_key_file),
         jwks_urls=tuple(jwks_url or ()),
         jwks_files=tuple(map(Path, jwks_file or ())),
         addresses=Addresses(api=listen, health=health_listen, metrics=metrics_listen),
+        providers=providers_of_clusters,
     )
     log_to_stderr() if once else log_events_to_stderr()
     process = FleetProcess(options, clock=RealClock(), entropy=entropy)
@@ -244,6 +286,16 @@ def _build_claim_names(**given: list[str] | None) -> ClaimNames:
     from plimsoll.fleet.auth.claims import ClaimNames
 
     return ClaimNames(**{name: tuple(names) for name, names in given.items() if names})
+
+
+def _find_path(name: str) -> Path | None:
+    return Path(name) if name else None
+
+
+def _check_duration(text: str, flag: str) -> str:
+    """The text, as agents get it."""
+    _read_seconds(text, flag)
+    return text
 
 
 def _read_seconds(text: str, flag: str) -> float:

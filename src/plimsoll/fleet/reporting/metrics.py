@@ -210,6 +210,18 @@ class FleetMetrics(Collector):
         for key, value in sorted(rows.agent_silences_s.items()):
             silence.add_metric(key, value)
         yield silence
+        orphans = GaugeMetricFamily(
+            "plimsoll_fleet_orphans", "Clusters of a provider that no row knows.", labels=("provider",)
+        )
+        for key, value in sorted(rows.orphans.items()):
+            orphans.add_metric(key, value)
+        yield orphans
+        problems = GaugeMetricFamily(
+            "plimsoll_fleet_cluster_problems", "Problems of a cluster by their kind.", labels=("id", "problem")
+        )
+        for key, value in sorted(rows.problems.items()):
+            problems.add_metric(key, value)
+        yield problems
 
     def _build_decisions(self) -> Metric:
         family = CounterMetricFamily(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType, KafkaStatus
+from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType, KafkaStatus, ProviderType
+from plimsoll.fleet.planning.problems import list_cluster_problems
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
     Labels = tuple[str, ...]
     Values = dict[Labels, float]
+
+_MAKING: Final = (ProviderType.OCM, ProviderType.CLUSTER_API)
+"""The providers that make clusters."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,12 +42,15 @@ class RowGauges:
     kafka_infos: Values = field(default_factory=dict)
     kafka_ages_s: Values = field(default_factory=dict)
     agent_silences_s: Values = field(default_factory=dict)
+    orphans: Values = field(default_factory=dict)
+    problems: Values = field(default_factory=dict)
 
 
 def build_row_gauges(rows: ObservedRows, policy: FleetPolicy) -> RowGauges:
     counts: Values = {(status.value,): float(rows.statuses.get(status, 0)) for status in KafkaStatus}
     gauges = RowGauges(kafka_statuses=counts)
     _add_clusters(gauges, rows.capacity, rows.at)
+    _add_problems(gauges, rows, policy)
     for row in rows.capacity.rows:
         if row.status is not ClusterStatus.ACCEPTED:
             _add_capacity(gauges, row, policy)
@@ -62,6 +69,18 @@ def _add_clusters(gauges: RowGauges, capacity: Capacity, now: datetime) -> None:
         gauges.cluster_ages_s[key] = _measure_age_s(cluster.created_at, now)
         if cluster.cluster_id:
             _add_units(gauges, cluster, capacity.units_on.get(cluster.cluster_id, 0), now)
+
+
+def _add_problems(gauges: RowGauges, rows: ObservedRows, policy: FleetPolicy) -> None:
+    """Each provider that makes clusters has a number of orphans; a cluster without a problem has no series."""
+    orphans = Counter(orphan.provider for orphan in rows.orphans)
+    gauges.orphans = {(provider.value,): float(orphans[provider.value]) for provider in _MAKING}
+    problems = Counter(
+        (cluster.id, problem.code)
+        for cluster in rows.capacity.clusters
+        for problem in list_cluster_problems(cluster, agent_silence_s=policy.agent_silence_s, now=rows.at)
+    )
+    gauges.problems = {key: float(number) for key, number in problems.items()}
 
 
 def _add_units(gauges: RowGauges, cluster: Cluster, units: int, now: datetime) -> None:

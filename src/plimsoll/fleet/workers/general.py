@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from plimsoll.fleet.model.access import AccessPolicy, BillingQuota
     from plimsoll.fleet.model.kafkas import KafkaRequest
     from plimsoll.fleet.model.policy import FleetPolicy
+    from plimsoll.fleet.model.provided import Orphan
     from plimsoll.fleet.model.search import Search
     from plimsoll.fleet.planning.capacity import Capacity
     from plimsoll.fleet.workers.leased_store import LeasedStore
@@ -43,6 +44,7 @@ class ObservedRows:
     capacity: Capacity
     statuses: Mapping[KafkaStatus, int]
     unsettled: tuple[KafkaRequest, ...]
+    orphans: tuple[Orphan, ...] = ()
 
 
 class RowObserver(Protocol):
@@ -78,7 +80,8 @@ class GeneralKafkas:
     async def _observe(self, store: LeasedStore, now: datetime) -> None:
         capacity = build_capacity(await store.list_clusters(), await store.count_kafkas(), self._policy, now)
         statuses, unsettled = await store.count_statuses(), await store.list_kafkas(_UNSETTLED)
-        rows = ObservedRows(at=now, capacity=capacity, statuses=statuses, unsettled=unsettled)
+        orphans = await store.list_orphans()
+        rows = ObservedRows(at=now, capacity=capacity, statuses=statuses, unsettled=unsettled, orphans=orphans)
         self._observer.observe_rows(rows)
 
     async def _iterate_denied(self, store: LeasedStore) -> AsyncIterator[KafkaRequest]:

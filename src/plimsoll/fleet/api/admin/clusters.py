@@ -23,7 +23,8 @@ from plimsoll.fleet.api.parsing.paging import cut_page, parse_page
 from plimsoll.fleet.model.clusters import Cluster, DynamicCapacity, Locator
 from plimsoll.fleet.model.statuses import DELETING, ClusterStatus, ClusterType, ProviderType
 from plimsoll.fleet.model.workers import Worker
-from plimsoll.fleet.planning.capacity import get_assumed_units, is_silent
+from plimsoll.fleet.planning.capacity import get_assumed_units
+from plimsoll.fleet.planning.problems import list_cluster_problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 _CREATED: Final = 201
 _ID_LENGTH: Final = 20
 _ALIVE: Final = frozenset(set(ClusterStatus) - DELETING)
-_PROBLEM_LENGTH: Final = 500
 
 
 class AdminClusters:
@@ -100,9 +100,15 @@ class AdminClusters:
         page = parse_page(number, size)
         clusters = await self._store.list_clusters()
         items = [self._present(cluster) for cluster in cut_page(clusters, page)]
+        orphans = await self._store.list_orphans()
         return build_document_response(
             AdminClusterListAnswer(
-                kind="ClusterList", page=page.number, size=len(items), total=len(clusters), items=items
+                kind="ClusterList",
+                page=page.number,
+                size=len(items),
+                total=len(clusters),
+                items=items,
+                problems=[str(orphan) for orphan in orphans],
             )
         )
 
@@ -253,11 +259,10 @@ class AdminClusters:
             empty_since=cluster.empty_since,
             ready_at=cluster.ready_at,
             last_report_at=cluster.last_report_at,
-            problems=self._list_problems(cluster),
+            problems=[
+                problem.message
+                for problem in list_cluster_problems(
+                    cluster, agent_silence_s=self._ports.policy.agent_silence_s, now=self._ports.clock.now()
+                )
+            ],
         )
-
-    def _list_problems(self, cluster: Cluster) -> list[str]:
-        problems = [cluster.status_details[:_PROBLEM_LENGTH]] if cluster.status_details else []
-        if cluster.status is ClusterStatus.READY and is_silent(cluster, self._ports.policy, self._ports.clock.now()):
-            problems.append("the agent is silent")
-        return problems

@@ -115,9 +115,10 @@ class AdminClusterAnswer(ObjectReference):
 
 
 class AdminClusterListAnswer(ListAnswer):
-    """A page of clusters."""
+    """A page of clusters. `problems`: clusters that a provider has under our names, and that no row knows."""
 
     items: list[AdminClusterAnswer]
+    problems: list[str] = []
 
 
 class ClusterPayload(Body):
