@@ -32,6 +32,7 @@ from plimsoll.local.controller_manager.pod_gc import PodGcSettings
 from plimsoll.local.kafka.simulated import SimulatedClusters
 from plimsoll.local.kubelet import KubeletSettings
 from plimsoll.local.tidb.instances import OPERATOR as TIDB_OPERATOR
+from plimsoll.objects.api.managed_kafkas import MANAGED_KAFKA_GROUP
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import list_shipped_definitions
 from plimsoll.runtime.entropy import SeededEntropy
@@ -170,8 +171,10 @@ class World:
         scenario = self.scenario
         await self._application.start()
         for definition in list_shipped_definitions():
-            if definition.body["spec"]["group"] in KAFKA_GROUPS and not has_kafka_objects(scenario):
-                continue  # A world has the definitions that it needs: its random numbers do not depend on others.
+            # A world has the definitions that it needs: its random numbers do not depend on others.
+            group = definition.body["spec"]["group"]
+            if group == MANAGED_KAFKA_GROUP or (group in KAFKA_GROUPS and not has_kafka_objects(scenario)):
+                continue
             await self.seeder.put(definition.body, path=definition.source, manager=WORLD)
         problems = Problems()
         for path, manifest in build_cloud_manifests(scenario):
