@@ -17,6 +17,8 @@ ID: Final = "bf2.org/id"
 PLACEMENT_ID: Final = "bf2.org/placementId"
 PROFILE_TYPE: Final = "bf2.org/kafkaInstanceProfileType"
 QUOTA_CONSUMED: Final = "bf2.org/kafkaInstanceProfileQuotaConsumed"
+STREAMING_UNITS: Final = "plimsoll.io/streaming-units"
+"""The units that a size consumes in a cluster, where they differ from the quota that it consumes."""
 SUSPENDED: Final = "bf2.org/suspended"
 DEPLOYMENT: Final = "bf2.org/deployment"
 PAUSED: Final = "managedkafka.bf2.org/pause-reconciliation"
@@ -54,7 +56,7 @@ def build_managed_kafka(
     kafka: KafkaRequest, size: Size | None, *, oauth: OAuthSettings, certificate: Certificate | None = None
 ) -> dict[str, Any]:
     """A Kafka of the database. `size` None: it is not configured any more, and its capacity is left out."""
-    annotations = {ID: kafka.id, PLACEMENT_ID: kafka.placement_id}
+    annotations = {ID: kafka.id, PLACEMENT_ID: kafka.placement_id, **_build_units(size)}
     lifetime = SESSION_LIFETIME_MS if kafka.reauthentication_enabled else 0
     endpoint: dict[str, Any] = {"bootstrapServerHost": kafka.bootstrap_server_host}
     if certificate is not None:
@@ -97,7 +99,8 @@ def build_reserved_kafka(instance_type: str, number: int, *, size: Size, version
     """A reserved instance: it exists in no database, and only holds room."""
     name = name_reserved(instance_type, number)
     labels = {DEPLOYMENT: "reserved", PROFILE_TYPE: instance_type, QUOTA_CONSUMED: str(size.quota_consumed)}
-    metadata = {"name": name, "namespace": name, "annotations": {ID: name, PLACEMENT_ID: name}, "labels": labels}
+    annotations = {ID: name, PLACEMENT_ID: name, **_build_units(size)}
+    metadata = {"name": name, "namespace": name, "annotations": annotations, "labels": labels}
     spec = {
         "capacity": _build_capacity(size, retention_size=size.max_data_retention_size),
         "oauth": {"maximumSessionLifetime": 0},
@@ -106,6 +109,11 @@ def build_reserved_kafka(instance_type: str, number: int, *, size: Size, version
         "deleted": False,
     }
     return {"id": name, "kind": "ManagedKafka", "metadata": metadata, "spec": spec}
+
+
+def _build_units(size: Size | None) -> dict[str, str]:
+    differs = size is not None and size.capacity_consumed != size.quota_consumed
+    return {STREAMING_UNITS: str(size.capacity_consumed)} if size is not None and differs else {}
 
 
 def _build_capacity(size: Size | None, *, retention_size: str) -> dict[str, Any]:

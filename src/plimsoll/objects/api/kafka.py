@@ -94,6 +94,8 @@ class UsedNodePool(Wire):
 class KafkaStatus(Wire):
     conditions: tuple[Condition, ...] = ()
     observed_generation: Int64 = 0
+    kafka_version: str = ""
+    kafka_metadata_version: str = ""
     cluster_id: str = msgspec.field(name="clusterId", default="")
     cluster_security: Json = None
     kafka_node_pools: tuple[UsedNodePool, ...] = ()

@@ -1,0 +1,1 @@
+"""Instances and their claims, as the agent's decisions see them."""

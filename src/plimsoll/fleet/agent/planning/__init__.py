@@ -1,0 +1,1 @@
+"""Decisions of the agent, without I/O: what the list means, who gets units, which objects an instance has."""
