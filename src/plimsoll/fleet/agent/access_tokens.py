@@ -30,7 +30,7 @@ class NoToken(Value):
     problem: str
 
 
-class AccessTokens:
+class AgentTokens:
     """One token at a time."""
 
     def __init__(self, parameters: AgentParameters, web: HttpClient, clock: Clock) -> None:

@@ -106,7 +106,7 @@ class AgentActuator:
     # ---- objects of instances
 
     def is_applied(self, manifest: dict[str, Any]) -> bool:
-        """Whether the object is as this process applied it: nobody has changed its spec since."""
+        """Whether the object is as this process applied it: its spec has not changed since."""
         known = self._applied.get(_get_key(manifest))
         generation = self._view.get_generation(manifest)
         if known is None or generation is None:

@@ -18,8 +18,8 @@ from plimsoll.fleet.agent.instance_reconciler import CycleClaims, InstanceReconc
 from plimsoll.fleet.agent.intake_executor import IntakeExecutor, IntakeResult
 from plimsoll.fleet.agent.model.reports import report_deleted
 from plimsoll.fleet.agent.observer import read_node_group_limits, read_operators
-from plimsoll.fleet.agent.planning.capacity import ClusterCapacity, compute_capacity
-from plimsoll.fleet.agent.planning.operator_versions import OperatorVersion, list_operator_versions
+from plimsoll.fleet.agent.planning.capacity import compute_capacity
+from plimsoll.fleet.agent.planning.operator_versions import list_operator_versions
 from plimsoll.fleet.agent.wire.report_documents import build_cluster_report, build_instance_report
 from plimsoll.fleet.agent.wire.status_documents import build_status, is_written
 from plimsoll.kube.errors import ApiCallFailed, ApiError, Conflict, NotAllowed
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from plimsoll.fleet.agent.actuator import AgentActuator
     from plimsoll.fleet.agent.claims_store import ClaimsStore
     from plimsoll.fleet.agent.control_plane import ControlPlane
+    from plimsoll.fleet.agent.model.capacity import ClusterCapacity
+    from plimsoll.fleet.agent.model.operators import OperatorVersion
     from plimsoll.fleet.agent.model.reports import InstanceReport
     from plimsoll.fleet.agent.observer import ClusterView
     from plimsoll.fleet.agent.reporter import AgentReporter

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from plimsoll.core.values import Value, Wire
-from plimsoll.fleet.agent.access_tokens import AccessTokens, NoToken
+from plimsoll.fleet.agent.access_tokens import AgentTokens, NoToken
 from plimsoll.fleet.agent.model.instances import KafkaList  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.fleet.agent.wire.kafka_lists import UnreadableList, read_kafka_list
 from plimsoll.web.client import Request, Response
@@ -56,7 +56,7 @@ class ControlPlane:
     def __init__(self, parameters: AgentParameters, web: HttpClient, clock: Clock) -> None:
         self._url = f"{parameters.control_plane_url}{BASE}/{quote(parameters.cluster_id, safe='')}"
         self._web = web
-        self._tokens = AccessTokens(parameters, web, clock)
+        self._tokens = AgentTokens(parameters, web, clock)
 
     async def poll(self) -> ControlPlaneAnswer | CallProblem:
         """The configuration and the list: both or nothing."""

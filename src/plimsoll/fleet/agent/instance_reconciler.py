@@ -1,4 +1,4 @@
-"""Brings one instance to what its ManagedKafka says: units first, then objects, then its report (17.2 to 17.5)."""
+"""Brings one instance to what its ManagedKafka says: units, then objects, then its report (docs/design/fleet.md 17)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from msgspec.structs import replace
 
 from plimsoll.core.plans import NotDone, Outcome, Reason, Ref
 from plimsoll.fleet.agent.performed_actions import PerformedActions, refer_to_instance
-from plimsoll.fleet.agent.planning.claiming import ClaimRequest, Refused, decide_claim, lower_claim
+from plimsoll.fleet.agent.planning.claiming import (
+    ClaimRefused,
+    ClaimRequest,
+    decide_claim,
+    lower_claim,
+    remember_placement,
+)
 from plimsoll.fleet.agent.planning.instance_reports import (
     KafkaState,
     PoolState,
@@ -35,10 +41,10 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.fleet.agent.actuator import AgentActuator
     from plimsoll.fleet.agent.claims_store import ClaimsStore
+    from plimsoll.fleet.agent.model.capacity import ClusterCapacity
     from plimsoll.fleet.agent.model.claims import Claim, ClaimsList
     from plimsoll.fleet.agent.model.reports import InstanceReport
     from plimsoll.fleet.agent.observer import ClusterView
-    from plimsoll.fleet.agent.planning.capacity import ClusterCapacity
     from plimsoll.fleet.agent.planning.sizes import InstanceShape
     from plimsoll.objects.api.managed_kafkas import ManagedKafka
 
@@ -109,7 +115,7 @@ class InstanceReconciler:
     ) -> InstanceReport:
         metadata = managed.metadata
         if managed.spec.deleted:
-            await self._delete(managed, performed)
+            await self._delete(managed, claims, performed)
             return report_deleting(managed)
         if metadata.deletion_timestamp is not None:
             return report_deleting(managed)
@@ -119,17 +125,22 @@ class InstanceReconciler:
             return report_rejected(managed)
         return await self._reconcile_real(managed, claims, capacity, performed)
 
-    async def _delete(self, managed: ManagedKafka, performed: PerformedActions) -> None:
+    async def _delete(self, managed: ManagedKafka, claims: CycleClaims, performed: PerformedActions) -> None:
+        """First it is remembered that the placement does not come back: afterwards nothing here says so."""
         namespace = managed.metadata.namespace
         local = self._view.get_local(namespace)
         if local is None or local.is_terminating:
             return
-        await performed.perform(
-            "delete namespace",
-            Ref(kind="namespace", name=namespace),
-            Reason(code="Deleted", message="the control plane deletes the instance, with its data"),
-            lambda: self._actuator.delete_namespace(namespace, managed.metadata.annotations.get(ID, "")),
-        )
+        claim = claims.now.claims.get(namespace)
+        remembered = remember_placement(claim, _build_request(managed, read_units(managed)))
+
+        async def delete() -> None:
+            if remembered != claim:
+                await claims.write({namespace: remembered})
+            await self._actuator.delete_namespace(namespace, managed.metadata.annotations.get(ID, ""))
+
+        reason = Reason(code="Deleted", message="the control plane deletes the instance, with its data")
+        await performed.perform("delete namespace", Ref(kind="namespace", name=namespace), reason, delete)
         self._failing_since.pop(namespace, None)
 
     # ---- reserved instances
@@ -205,27 +216,20 @@ class InstanceReconciler:
         claims: CycleClaims,
         capacity: ClusterCapacity | None,
         performed: PerformedActions,
-    ) -> Refused | None:
+    ) -> ClaimRefused | None:
         """None: the units are held, or the attempt was overtaken and is repeated."""
         metadata, instance_type = managed.metadata, read_instance_type(managed)
-        request = ClaimRequest(
-            namespace=metadata.namespace,
-            name=metadata.name,
-            id=metadata.annotations.get(ID, ""),
-            instance_type=instance_type,
-            placement_id=metadata.annotations.get(PLACEMENT_ID, ""),
-            units=units,
-        )
+        request = _build_request(managed, units)
         max_units = None if capacity is None else capacity.get_max_units(instance_type)
         # What runs here without a claim is not refused: its data is here.
         exists = self._view.has_kafka(metadata.namespace) and not claims.get_units(metadata.namespace)
         decision = decide_claim(request, claims.now, max_units=None if exists else max_units)
-        if isinstance(decision, Refused):
+        if isinstance(decision, ClaimRefused):
             return decision
         if not decision.is_new:
             return None
         if capacity is None and not exists:
-            return Refused(reason=Reason(code="ControlPlaneSilent", message=_NOT_BOUND_YET), is_final=False)
+            return ClaimRefused(reason=Reason(code="ControlPlaneSilent", message=_NOT_BOUND_YET), is_final=False)
         bound = "" if max_units is None else f" of {max_units}"
         message = f"{units} units, so that {claims.now.count_units(instance_type)} units and the change{bound} are held"
         await performed.perform(
@@ -291,3 +295,15 @@ class InstanceReconciler:
         if known is None or known[0] != uid:
             known = self._failing_since[namespace] = (uid, now_s)
         return now_s - known[1]
+
+
+def _build_request(managed: ManagedKafka, units: int) -> ClaimRequest:
+    metadata = managed.metadata
+    return ClaimRequest(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        id=metadata.annotations.get(ID, ""),
+        instance_type=read_instance_type(managed),
+        placement_id=metadata.annotations.get(PLACEMENT_ID, ""),
+        units=units,
+    )

@@ -43,7 +43,8 @@ class IntakeExecutor:
         self._actuator = actuator
         self._store = store
         self._empty_lists = 0
-        self._awaited: frozenset[str] = frozenset()
+        self._awaited: frozenset[str] | None = None
+        """The namespaces of the last list; None: there was none yet."""
 
     async def take(self, listed: KafkaList, claims: CycleClaims, guard: Reason | None) -> IntakeResult:
         self._empty_lists = self._empty_lists + 1 if listed.is_empty else 0
@@ -78,7 +79,7 @@ class IntakeExecutor:
         return lambda: calls[action.verb](item)
 
     async def _remove(self, action: IntakeAction, claims: CycleClaims) -> None:
-        """First it is remembered that the placement does not come back: afterwards nothing tells it."""
+        """First it is remembered that the placement does not come back: afterwards nothing here says so."""
         local = self._view.get_local(action.namespace)
         if local is None:
             return

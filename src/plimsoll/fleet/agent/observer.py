@@ -22,7 +22,7 @@ from plimsoll.objects.codec.manifests import read_documents
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.fleet.agent.planning.operator_versions import OperatorDeployment
+    from plimsoll.fleet.agent.model.operators import OperatorDeployment
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.factory import SharedInformerFactory
 

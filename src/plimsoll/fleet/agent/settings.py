@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction  # noqa: TC003 - msgspec reads annotations at run time
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.value_parsing import read_duration_s
 from plimsoll.core.values import Value
@@ -46,7 +48,7 @@ class AgentSettings(Value):
     namespace: str = "kube-system"
     """Of the claims, the Lease and the pause annotation."""
     node_autoscaler_namespace: str = "kube-system"
-    units_per_node: dict[str, Fraction] = dict(UNITS_PER_NODE)
+    units_per_node: dict[str, Fraction] = msgspec.field(default_factory=lambda: dict(UNITS_PER_NODE))
     dry_run: bool = False
 
 

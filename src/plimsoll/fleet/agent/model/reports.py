@@ -14,7 +14,7 @@ REJECTED: Final = "Rejected"
 ERROR: Final = "Error"
 
 
-class ReportedVersions(Value):
+class RunningVersions(Value):
     """What an instance runs. Empty: not known."""
 
     kafka: str = ""
@@ -29,7 +29,7 @@ class InstanceReport(Value):
     status: str
     reason: str = ""
     message: str = ""
-    versions: ReportedVersions = ReportedVersions()
+    versions: RunningVersions = RunningVersions()
     router: str = ""
     admin_server_uri: str = ""
     bytes_stored: int | None = None

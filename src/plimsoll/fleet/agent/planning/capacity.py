@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.plans import Reason
-from plimsoll.core.values import Value
+from plimsoll.fleet.agent.model.capacity import ClusterCapacity, TypeCapacity
 from plimsoll.fleet.agent.model.instances import DEVELOPER, STANDARD
 
 if TYPE_CHECKING:
@@ -20,30 +20,6 @@ if TYPE_CHECKING:
 
 UNITS_PER_NODE: Final[Mapping[str, Fraction]] = {STANDARD: Fraction(1, 3), DEVELOPER: Fraction(10)}
 _POOL: Final = "kafka-"
-
-
-class TypeCapacity(Value):
-    """The units of one instance type. `max_nodes`: what holds, of the pool's and the autoscaler's limits."""
-
-    max_nodes: int
-    max_units: int
-    remaining_units: int
-
-
-class ClusterCapacity(Value):
-    """Units by instance type, and why some are fewer than the pool allows."""
-
-    types: dict[str, TypeCapacity] = {}
-    is_bounded: bool = False
-    """Whether the control plane bounds instances at all. In manual scaling it gives no pools."""
-    smaller: tuple[Reason, ...] = ()
-
-    def get_max_units(self, instance_type: str) -> int | None:
-        """None: there is no bound."""
-        if not self.is_bounded:
-            return None
-        found = self.types.get(instance_type)
-        return 0 if found is None else found.max_units
 
 
 def compute_capacity(

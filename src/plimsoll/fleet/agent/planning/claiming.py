@@ -15,10 +15,11 @@ from plimsoll.core.values import Value
 from plimsoll.fleet.agent.model.claims import Claim, ClaimsList
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
 REJECTED_MESSAGE: Final = "Cluster has insufficient resources"
 """The control plane places an instance elsewhere that is rejected with this message."""
+_MOST_EARLIER: Final = 20
 
 
 class ClaimRequest(Value):
@@ -32,35 +33,35 @@ class ClaimRequest(Value):
     units: int
 
 
-class Granted(Value):
+class ClaimGranted(Value):
     """The claim to store. `is_new` false: it is stored already."""
 
     claim: Claim
     is_new: bool = True
 
 
-class Refused(Value):
+class ClaimRefused(Value):
     """`is_final`: there is no room. Otherwise it cannot be decided now."""
 
     reason: Reason
     is_final: bool = True
 
 
-def decide_claim(request: ClaimRequest, claims: ClaimsList, *, max_units: int | None) -> Granted | Refused:
+def decide_claim(request: ClaimRequest, claims: ClaimsList, *, max_units: int | None) -> ClaimGranted | ClaimRefused:
     """`max_units` None: no bound, because the control plane gives none."""
     held = claims.claims.get(request.namespace)
     if held is not None and held.units >= request.units and held.placement_id == request.placement_id:
-        return Granted(claim=held, is_new=False)
+        return ClaimGranted(claim=held, is_new=False)
     if held is not None and held.units and held.placement_id != request.placement_id:
         message = f"the units of placement {held.placement_id} are not given back yet"
-        return Refused(reason=Reason(code="LastPlacementHolds", message=message), is_final=False)
+        return ClaimRefused(reason=Reason(code="LastPlacementHolds", message=message), is_final=False)
     if claims.unreadable:
         message = f"claims that cannot be read: {', '.join(claims.unreadable[:3])}"
-        return Refused(reason=Reason(code="ClaimsUnreadable", message=message), is_final=False)
+        return ClaimRefused(reason=Reason(code="ClaimsUnreadable", message=message), is_final=False)
     used = claims.count_units(request.instance_type) - (held.units if held is not None else 0)
     if max_units is not None and used + request.units > max_units:
         facts = {"used": used, "units": request.units, "maxUnits": max_units}
-        return Refused(reason=Reason(code="Rejected", message=REJECTED_MESSAGE, facts=facts))
+        return ClaimRefused(reason=Reason(code="Rejected", message=REJECTED_MESSAGE, facts=facts))
     claim = Claim(
         name=request.name,
         id=request.id,
@@ -69,7 +70,7 @@ def decide_claim(request: ClaimRequest, claims: ClaimsList, *, max_units: int | 
         units=request.units,
         earlier=held.earlier if held is not None else (),
     )
-    return Granted(claim=claim)
+    return ClaimGranted(claim=claim)
 
 
 def lower_claim(claim: Claim, units: int) -> Claim:
@@ -78,7 +79,7 @@ def lower_claim(claim: Claim, units: int) -> Claim:
 
 
 def remember_placement(claim: Claim | None, request: ClaimRequest) -> Claim:
-    """The entry of an instance whose placement is removed for another one: that placement does not come back."""
+    """The entry of an instance whose placement is removed: that placement does not come back."""
     base = claim or Claim(
         name=request.name,
         id=request.id,
@@ -90,25 +91,17 @@ def remember_placement(claim: Claim | None, request: ClaimRequest) -> Claim:
     return replace(base, earlier=(*base.earlier[-_MOST_EARLIER + 1 :], request.placement_id))
 
 
-_MOST_EARLIER: Final = 20
-
-
 def release_claims(
-    claims: ClaimsList, *, existing: Collection[str], awaited: Collection[str]
+    claims: ClaimsList, *, existing: Collection[str], awaited: Collection[str] | None
 ) -> dict[str, Claim | None]:
-    """Changes for instances whose namespace is gone. `awaited`: namespaces that the list still has."""
+    """Changes for instances whose namespace is gone. `awaited`: namespaces that the list still has; None: not known."""
     changes: dict[str, Claim | None] = {}
     for namespace, claim in claims.claims.items():
         if namespace in existing:
             continue
-        keeps_memory = bool(claim.earlier) and namespace in awaited
+        keeps_memory = bool(claim.earlier) and (awaited is None or namespace in awaited)
         if not keeps_memory:
             changes[namespace] = None
         elif claim.units:
             changes[namespace] = replace(claim, units=0)
     return changes
-
-
-def restore_claims(found: Mapping[str, Claim]) -> ClaimsList:
-    """The list as the objects of the cluster tell it, when its own object is gone."""
-    return ClaimsList(claims=dict(found))

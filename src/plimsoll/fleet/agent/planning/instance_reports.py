@@ -12,7 +12,7 @@ from plimsoll.fleet.agent.model.reports import (
     REJECTED,
     TRUE,
     InstanceReport,
-    ReportedVersions,
+    RunningVersions,
 )
 from plimsoll.fleet.agent.planning.claiming import REJECTED_MESSAGE
 from plimsoll.objects.api.kafka import Kafka  # noqa: TC001 - msgspec reads annotations at run time
@@ -118,13 +118,13 @@ def find_problem(kafka: Kafka) -> str:
     return f"{found.reason}: {found.message}" if found.message else found.reason
 
 
-def read_actual_versions(managed: ManagedKafka, kafka: Kafka | None) -> ReportedVersions:
+def read_actual_versions(managed: ManagedKafka, kafka: Kafka | None) -> RunningVersions:
     """What runs: what the operator names, or what is specified where it is ready and the operator names nothing."""
     if kafka is None:
-        return ReportedVersions()
+        return RunningVersions()
     status, wanted = kafka.status, managed.spec.versions
     is_current = _is_ready(kafka)
-    return ReportedVersions(
+    return RunningVersions(
         kafka=status.kafka_version or (wanted.kafka if is_current else ""),
         strimzi=wanted.strimzi if is_current else managed.status.versions.strimzi,
         kafka_ibp=shorten_ibp(status.kafka_metadata_version) or (wanted.kafka_ibp if is_current else ""),
@@ -136,7 +136,7 @@ def shorten_ibp(metadata_version: str) -> str:
     return metadata_version.partition("-")[0]
 
 
-def _find_update(wanted: ManagedKafkaVersions, actual: ReportedVersions) -> tuple[str, str] | None:
+def _find_update(wanted: ManagedKafkaVersions, actual: RunningVersions) -> tuple[str, str] | None:
     """The reason of an update that runs. A version that is not known yet is not updated but installed."""
     for reason, before, after in (
         ("StrimziUpdating", actual.strimzi, wanted.strimzi),
@@ -166,14 +166,14 @@ def _describe_progress(state: KafkaState) -> str:
 
 
 def _report(
-    managed: ManagedKafka, status: str, reason: str, message: str, *, versions: ReportedVersions | None = None
+    managed: ManagedKafka, status: str, reason: str, message: str, *, versions: RunningVersions | None = None
 ) -> InstanceReport:
     return InstanceReport(
         id=_get_id(managed),
         status=status,
         reason=reason,
         message=message,
-        versions=versions or ReportedVersions(),
+        versions=versions or RunningVersions(),
     )
 
 

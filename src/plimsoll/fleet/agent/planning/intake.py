@@ -58,7 +58,7 @@ class IntakePlan(Value):
     actions: tuple[IntakeAction, ...] = ()
     kept: tuple[KeptInstance, ...] = ()
     gone: tuple[str, ...] = ()
-    """Instances that the list has as deleted and that do not exist here: they are reported as Deleted."""
+    """Instances that were deleted, by the list or here, and do not exist here: they are reported as Deleted."""
 
 
 def plan_intake(
@@ -78,15 +78,25 @@ def plan_intake(
     return IntakePlan(
         actions=tuple(found for found in decisions if isinstance(found, IntakeAction)),
         kept=(*(found for found in decisions if isinstance(found, KeptInstance)), *unreadable),
-        gone=tuple(item.id for item in listed.items if item.deleted and item.namespace not in local),
+        gone=tuple(
+            item.id
+            for item in listed.items
+            if item.namespace not in local and (item.deleted or _was_removed(item, claims))
+        ),
     )
+
+
+def _was_removed(item: ListedKafka, claims: ClaimsList) -> bool:
+    """Whether this placement existed here and was removed."""
+    claim = claims.claims.get(item.namespace)
+    return claim is not None and item.placement_id in claim.earlier
 
 
 def _decide_item(
     item: ListedKafka, local: LocalInstance | None, claims: ClaimsList
 ) -> IntakeAction | KeptInstance | None:
     if local is None:
-        return _decide_new(item)
+        return _decide_new(item, claims)
     if local.is_unreadable:
         return _keep(item, "UnreadableObject", "the object of the instance cannot be read; it stays as it is")
     if local.is_terminating:
@@ -101,16 +111,18 @@ def _decide_item(
     return _decide_same_placement(item, local)
 
 
-def _decide_new(item: ListedKafka) -> IntakeAction | KeptInstance | None:
+def _decide_new(item: ListedKafka, claims: ClaimsList) -> IntakeAction | KeptInstance | None:
     if item.deleted:
         return None
+    if _was_removed(item, claims):
+        return _keep(item, "DeletedIsFinal", "the placement was removed here with its data; it does not come back")
     if item.is_paused:
         return _keep(item, "Paused", "the control plane paused it; it is not made")
     return _act(IntakeVerb.CREATE, item, "Placed", "the control plane placed it here")
 
 
 def _decide_half_made(item: ListedKafka, local: LocalInstance) -> IntakeAction | KeptInstance | None:
-    """The namespace is there without its object: an agent ended in between, or somebody deleted the object."""
+    """The namespace is there without its object: an agent ended in between, or a user deleted the object."""
     if local.id != item.id:
         message = f"namespace {item.namespace} is not one of the agent; nothing is made in it"
         return _keep(item, "NamespaceTaken", message)
@@ -124,8 +136,7 @@ def _decide_half_made(item: ListedKafka, local: LocalInstance) -> IntakeAction |
 def _decide_other_placement(
     item: ListedKafka, local: LocalInstance, claims: ClaimsList
 ) -> IntakeAction | KeptInstance | None:
-    claim = claims.claims.get(item.namespace)
-    if claim is not None and item.placement_id in claim.earlier:
+    if _was_removed(item, claims):
         message = (
             f"the list has placement {item.placement_id}, which was removed here; the list is older than the instance, "
             "which stays"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.core.values import Value
+from plimsoll.fleet.agent.model.operators import OperatorDeployment, OperatorVersion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,27 +13,6 @@ if TYPE_CHECKING:
 _NUMBERED: Final = re.compile(r"-[0-9]+\Z", re.ASCII)
 _SORTABLE: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+\Z", re.ASCII)
 _KAFKA_VERSION: Final = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}(\.[0-9]{1,9})*", re.ASCII)
-
-
-class OperatorDeployment(Value):
-    """The Deployment of an operator. `version`: its label; `images`: what it has as STRIMZI_KAFKA_IMAGES."""
-
-    name: str
-    version: str
-    is_available: bool
-    images: str
-
-
-class OperatorVersion(Value):
-    """A Kafka operator, as it is reported."""
-
-    version: str
-    ready: bool
-    kafka_versions: tuple[str, ...]
-
-    @property
-    def ibp_versions(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(".".join(version.split(".")[:2]) for version in self.kafka_versions))
 
 
 def list_operator_versions(deployments: Iterable[OperatorDeployment]) -> tuple[OperatorVersion, ...]:

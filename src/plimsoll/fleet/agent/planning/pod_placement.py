@@ -23,7 +23,7 @@ def build_placement(shape: InstanceShape, role: str, *, selector: dict[str, str]
     if shape.is_spread:
         if role == BROKER_ROLE:
             affinity["podAntiAffinity"] = {
-                "requiredDuringSchedulingIgnoredDuringExecution": [_avoid_brokers(instance_type)]
+                "requiredDuringSchedulingIgnoredDuringExecution": [_exclude_brokers(instance_type)]
             }
         placement["topologySpreadConstraints"] = [
             {
@@ -40,7 +40,7 @@ def build_role_labels(shape: InstanceShape, role: str) -> dict[str, str]:
     return {PROFILE_TYPE: shape.instance_type, ROLE_LABEL: role}
 
 
-def _avoid_brokers(instance_type: str) -> dict[str, Any]:
+def _exclude_brokers(instance_type: str) -> dict[str, Any]:
     """Of all instances of the type, in all namespaces: a node has one broker."""
     return {
         "topologyKey": HOST,

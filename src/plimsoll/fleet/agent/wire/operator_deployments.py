@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from plimsoll.fleet.agent.planning.operator_versions import OperatorDeployment
+from plimsoll.fleet.agent.model.operators import OperatorDeployment
 
 SELECTORS: Final = ("strimzi.io/kind=cluster-operator", "app.kubernetes.io/component=kafka-operator")
 PATH: Final = "/apis/apps/v1/deployments"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.fleet.agent.model.reports import FALSE, TRUE
 
 if TYPE_CHECKING:
+    from plimsoll.fleet.agent.model.capacity import ClusterCapacity
+    from plimsoll.fleet.agent.model.operators import OperatorVersion
     from plimsoll.fleet.agent.model.reports import InstanceReport
-    from plimsoll.fleet.agent.planning.capacity import ClusterCapacity
-    from plimsoll.fleet.agent.planning.operator_versions import OperatorVersion
 
 _LONGEST: Final = 1024
 _ROUTE: Final = "bootstrap"
