@@ -23,12 +23,16 @@ PAGES: Final = "metrics and health"
 CRUISE_CONTROL: Final = "Cruise Control's API of Kafka clusters"
 PLANNER: Final = "the TiDB planner"
 PD: Final = "the simulated PD"
+FLEET: Final = "the fleet API"
+OCM: Final = "the simulated OCM"
 OFFSETS: Final = {
     API: 0,
+    FLEET: 8000 - 6443,
     CONSOLE: 8080 - 6443,
     PAGES: 8085 - 6443,
     CRUISE_CONTROL: 9091 - 6443,
     PLANNER: 9092 - 6443,
+    OCM: 9100 - 6443,
     PD: 12379 - 6443,
 }
 """The distance of each port from the base."""

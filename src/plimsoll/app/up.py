@@ -13,12 +13,15 @@ from plimsoll.app.console import BESIDE as PAGES_BESIDE_CONSOLE
 from plimsoll.app.console import Console, ConsoleDependencies, format_address
 from plimsoll.app.embedded_cluster import EmbeddedCluster, EmbeddedSettings
 from plimsoll.app.embedded_dependencies import EmbeddedDependencies
+from plimsoll.app.fleet.up_fleet import DEFAULT_MAX_CLUSTERS, UpFleetSettings, delete_fleet, open_fleet
 from plimsoll.app.node_autoscaling import run_in_thread
 from plimsoll.app.ports import (
     CONSOLE,
     CRUISE_CONTROL,
     DEFAULT_PORT_BASE,
+    FLEET,
     HOST,
+    OCM,
     OFFSETS,
     PAGES,
     PD,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from socket import socket
 
+    from plimsoll.app.fleet.up_fleet import UpFleet
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.local.apiserver.run import Ready, Serving
@@ -81,6 +85,9 @@ class UpSettings(NamedTuple):
     autoscales: bool = True
     scales_tidb: bool = True
     operates_kafka: bool = True
+    runs_fleet: bool = True
+    most_clusters: int = DEFAULT_MAX_CLUSTERS
+    """Of the fleet, besides the cluster of the API server."""
     words: tuple[str, ...] = ()
     """The options as given, for messages."""
 
@@ -114,6 +121,9 @@ class UpStatus(NamedTuple):
     """The URL of metrics, health and plan."""
     console: str = ""
     """The address of the console, with a code that works once."""
+    fleet: str = ""
+    ocm: str = ""
+    """The URLs of the fleet API and of the simulated OCM. Empty: they do not run."""
 
 
 async def run(settings: UpSettings, *, clock: Clock, entropy: Entropy, on_up: Callable[[UpStatus], None]) -> None:
@@ -129,9 +139,13 @@ async def run(settings: UpSettings, *, clock: Clock, entropy: Entropy, on_up: Ca
             write_port_base(settings.data, settings.port_base)
             if settings.fresh:
                 delete_journal(settings.data)
-            cluster = UpCluster(serving, settings, clock=clock, entropy=entropy, health=health)
+                delete_fleet(settings.data)
+            fleet = await _open_fleet(settings, sockets, serving, clock=clock, entropy=entropy)
+            cluster = UpCluster(serving, settings, clock=clock, entropy=entropy, health=health, fleet=fleet)
             await initial_cluster.prepare_cluster(cluster.connect(_FIELD_MANAGER), InitialCluster(nodes=settings.nodes))
-            services = cluster.list_services(lambda up: on_up(cluster.add_console(sockets.add_urls(up), sockets)))
+            services = cluster.list_services(
+                lambda up: on_up(cluster.add_console(sockets.add_urls(up, has_fleet=settings.runs_fleet), sockets))
+            )
             return [*services, *cluster.list_socket_services(sockets)]
 
         server = apiserver.Settings(data=settings.data, host=HOST, port=settings.port_base, fresh=settings.fresh)
@@ -143,6 +157,17 @@ async def run(settings: UpSettings, *, clock: Clock, entropy: Entropy, on_up: Ca
             beside=build_services,
             on_supervised=health.watch,
         )
+
+
+async def _open_fleet(
+    settings: UpSettings, sockets: ListeningSockets, serving: Serving, *, clock: Clock, entropy: Entropy
+) -> UpFleet | None:
+    if not settings.runs_fleet:
+        return None
+    wanted = UpFleetSettings(
+        data=settings.data, public_url=_format_url(sockets.fleet), most_clusters=settings.most_clusters
+    )
+    return await open_fleet(wanted, serving, clock=clock, entropy=entropy)
 
 
 def check_data(data: Path, port_base: int, words: Sequence[str] = ()) -> None:
@@ -174,9 +199,13 @@ class ListeningSockets(NamedTuple):
     pd: socket
     pages: socket
     console: socket
+    fleet: socket
+    ocm: socket
 
-    def add_urls(self, up: UpStatus) -> UpStatus:
+    def add_urls(self, up: UpStatus, *, has_fleet: bool) -> UpStatus:
         return up._replace(
+            fleet=_format_url(self.fleet) if has_fleet else "",
+            ocm=_format_url(self.ocm) if has_fleet else "",
             cruise_control=_format_url(self.cruise_control),
             planner=_format_url(self.planner),
             pd=_format_url(self.pd),
@@ -188,11 +217,11 @@ class ListeningSockets(NamedTuple):
 def _open_sockets(port_base: int) -> Iterator[ListeningSockets]:
     """Opens the sockets before anything starts, so that no other program takes the ports."""
     with ExitStack() as stack:
-        cruise_control, planner, pd, pages, console = (
+        opened = [
             stack.enter_context(_bind_port(port_base, purpose))
-            for purpose in (CRUISE_CONTROL, PLANNER, PD, PAGES, CONSOLE)
-        )
-        yield ListeningSockets(cruise_control=cruise_control, planner=planner, pd=pd, pages=pages, console=console)
+            for purpose in (CRUISE_CONTROL, PLANNER, PD, PAGES, CONSOLE, FLEET, OCM)
+        ]
+        yield ListeningSockets(*opened)
 
 
 def _format_url(listening: socket) -> str:
@@ -219,7 +248,9 @@ class UpCluster:
         clock: Clock,
         entropy: Entropy,
         health: UpHealth | None = None,
+        fleet: UpFleet | None = None,
     ) -> None:
+        self._fleet = fleet
         self._health = health or UpHealth(clock)
         self._metrics = ControllerMetrics()
         self._ready = serving.ready
@@ -252,6 +283,8 @@ class UpCluster:
         services = cluster.list_services()
         self._observe(services)
         services += self.console.list_services()
+        if self._fleet is not None:
+            services += self._fleet.list_services()
         return [*services, Service(name="greeting", run=report_status, policy=once)]
 
     def _observe(self, services: Sequence[Service]) -> None:
@@ -280,7 +313,9 @@ class UpCluster:
         console = self.console.build_application(
             port=_get_port(sockets.console), beside=dict.fromkeys(PAGES_BESIDE_CONSOLE, pages)
         )
+        fleet = [] if self._fleet is None else self._fleet.list_socket_services(sockets.fleet, sockets.ocm)
         return [
+            *fleet,
             Service(name="Cruise Control API", run=partial(serve_on_socket, cruise_control, sockets.cruise_control)),
             Service(name="TiDB planner", run=partial(serve_on_socket, planner, sockets.planner)),
             Service(name="simulated PD", run=partial(serve_on_socket, servers, sockets.pd)),
@@ -313,6 +348,8 @@ class UpCluster:
         metrics = [self._metrics.expose, self._tidb.metrics.format_exposition, self._kafka.expose_metrics]
         if autoscaler is not None:
             metrics.insert(0, autoscaler.parts.reporter.metrics.render)
+        if self._fleet is not None:
+            metrics.append(self._fleet.expose_metrics)
         return build_up_pages(
             DebugViews(lambda: None if autoscaler is None else autoscaler.parts.reporter.last, run_in_thread),
             metrics=metrics,

@@ -52,10 +52,13 @@ def test_of_many_that_are_not_ready_it_names_the_first():
 
 
 def test_it_says_where_it_is_and_what_to_type():
-    lines = format_first_screen(up(3, 3)).splitlines()
+    running = up(3, 3)._replace(fleet="http://127.0.0.1:8000", ocm="http://127.0.0.1:9100")
+    lines = format_first_screen(running).splitlines()
     assert lines[0] == "ready at https://127.0.0.1:6443"
     assert "  export KUBECONFIG=/home/me/.plimsoll/kubeconfig" in lines
     assert sum(line.startswith("  kubectl ") for line in lines) == 3
+    assert any("http://127.0.0.1:8000" in line and "http://127.0.0.1:9100" in line for line in lines)
+    assert "Fleet" not in format_first_screen(up(3, 3))
     assert max(len(line) for line in lines) <= 90
 
 

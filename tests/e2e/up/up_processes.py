@@ -89,7 +89,13 @@ def needs_kubectl() -> None:
         pytest.skip("NOT TESTED: there is no kubectl on PATH", allow_module_level=True)
 
 
+_WITHOUT_FLEET = ("--only", "nodes", "--only", "tidb", "--only", "kafka")
+
+
 def command(data: Path, *options: str) -> list[str]:
+    """Without a fleet, unless the options say which parts run: the tests of one cluster need no second one."""
+    if "--only" not in options:
+        options = (*_WITHOUT_FLEET, *options)
     return [sys.executable, "-m", "plimsoll", "up", "--data", str(data), *options]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.local.apiserver.in_process_server import open_in_directory, open_in_memory
+from plimsoll.runtime.atomic_files import replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.in_process_server import InProcessServer
     from plimsoll.local.apiserver.shared_address import SharedAddress
 
+KUBECONFIG_FILE: Final = "kubeconfig"
 CLUSTERS_FOLDER: Final = "clusters"
 """The folder of all clusters in the data directory."""
 
@@ -45,8 +47,9 @@ class StoreFolders:
         self._entropy = entropy
 
     def open_server(self, cluster_id: str) -> InProcessServer:
+        folder = self._root / cluster_id
         server = open_in_directory(
-            self._root / cluster_id,
+            folder,
             clock=self._clock,
             entropy=self._entropy,
             ca_pem=self._shared.ca_pem,
@@ -54,6 +57,8 @@ class StoreFolders:
         )
         self._shared.router.add(cluster_id, server.application)
         self._shared.kubeconfig.add(cluster_id, server.token)
+        # Also beside its journal, as commands that read a journal look for the cluster of it.
+        replace_file(folder / KUBECONFIG_FILE, self._shared.kubeconfig.build_for(cluster_id, server.token))
         return server
 
     def open_journal(self, cluster_id: str) -> Journal:

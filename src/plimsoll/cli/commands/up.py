@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,12 +32,21 @@ Try it in another terminal:
   kubectl create deployment web --image=nginx --replicas=5
   kubectl get pods -o wide
 
-{pages}{servers}More to try: examples/first-steps.md, examples/tidb/breathing.yaml,
+{pages}{servers}{fleet}More to try: examples/first-steps.md, examples/tidb/breathing.yaml,
 examples/kafka/cluster.yaml. Ctrl-C stops it.
 """
 
 # The maximum number of unready nodes to list with their cause.
 _NAMED = 5
+
+
+class UpPart(StrEnum):
+    """A part of Plimsoll that `up` runs."""
+
+    NODES = "nodes"
+    TIDB = "tidb"
+    KAFKA = "kafka"
+    FLEET = "fleet"
 
 
 def up(
@@ -80,15 +90,27 @@ def up(
     kafka_operator: Annotated[
         bool, typer.Option("--kafka-operator/--no-kafka-operator", help="Operate Kafka clusters.")
     ] = True,
+    only: Annotated[
+        list[UpPart] | None,
+        typer.Option("--only", help="Run these parts beside the simulated cluster, and no others; repeatable."),
+    ] = None,
+    max_clusters: Annotated[
+        int, typer.Option("--max-clusters", help="Clusters that the fleet may have on this machine.", min=1, max=50)
+    ] = 5,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more on stderr.")] = False,
 ) -> None:
     """
     Run a simulated cluster on this machine, until Ctrl-C: API server, scheduler, controllers, nodes and a cloud.
 
+    A fleet manager runs beside it, with a simulated OCM that makes further clusters: the first one for the region of
+    its configuration (fleet/ in the data directory), others when Kafkas need them. Each has a context in the
+    kubeconfig. plimsoll fleet clusters lists them; --only nodes runs without a fleet.
+
     \b
     Examples:
       plimsoll up
       plimsoll up --fresh --nodes 10
+      plimsoll up --only fleet --max-clusters 3
       plimsoll up --data ./other --port-base 7443
     """
     from plimsoll.app.up import UpSettings
@@ -101,14 +123,17 @@ def up(
     log_sentences_to_stderr(is_verbose=verbose)
     base = read_port_base(data) if port_base is None else port_base
     words = tuple(sys.argv[sys.argv.index("up") + 1 :]) if "up" in sys.argv else ()
+    parts = frozenset(only or UpPart)
     settings = UpSettings(
         data=data,
         port_base=base,
         fresh=fresh,
         nodes=nodes,
-        autoscales=autoscaler,
-        scales_tidb=tidb_autoscaler,
-        operates_kafka=kafka_operator,
+        autoscales=autoscaler and UpPart.NODES in parts,
+        scales_tidb=tidb_autoscaler and UpPart.TIDB in parts,
+        operates_kafka=kafka_operator and UpPart.KAFKA in parts,
+        runs_fleet=UpPart.FLEET in parts,
+        most_clusters=max_clusters,
         words=words,
     )
     _run(settings)
@@ -148,6 +173,7 @@ def format_first_screen(up: UpStatus) -> str:
         kubeconfig=shlex.quote(str(up.kubeconfig)),
         pages=_format_pages(up),
         servers=_format_servers(up),
+        fleet=_format_fleet(up),
     )
 
 
@@ -158,6 +184,15 @@ def _format_servers(up: UpStatus) -> str:
     return (
         f"TiDB planner at {up.planner}, PD at {up.pd},\n"
         f"Cruise Control's API of Kafka clusters at {up.cruise_control} (token: admin.token).\n"
+    )
+
+
+def _format_fleet(up: UpStatus) -> str:
+    if not up.fleet:
+        return ""
+    return (
+        f"Fleet API at {up.fleet}, simulated OCM at {up.ocm}.\n"
+        "Clusters of the fleet: plimsoll fleet clusters, kubectl config get-contexts.\n"
     )
 
 

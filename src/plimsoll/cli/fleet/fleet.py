@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from plimsoll.cli.fleet import doctor, evaluate, token, transfer, validate_config
+from plimsoll.cli.fleet import clusters, doctor, evaluate, token, transfer, validate_config
 
 app = typer.Typer(help="Evaluate and configure a fleet of clusters.", no_args_is_help=True)
 
@@ -22,6 +22,7 @@ def fleet() -> None:
     """
 
 
+app.command(name="clusters", short_help="List clusters: capacity, state, reason, cost.")(clusters.clusters)
 app.command(name="evaluate", short_help="Evaluate rows in a file: what would be decided.")(evaluate.evaluate)
 app.command(name="validate-config", short_help="Validate configuration files.")(validate_config.validate_config)
 app.command(name="doctor", short_help="List orphans, drift and failures of clusters.")(doctor.doctor)

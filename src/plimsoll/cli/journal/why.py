@@ -14,6 +14,7 @@ from plimsoll.cli.fleet.decisions import (
     build_source,
     read_local_decisions,
 )
+from plimsoll.cli.journal.clusters import ClusterOption, find_cluster_folder
 from plimsoll.cli.journal.files import KUBECONFIG_FILE, ReadDataOption, find_journal, open_journal
 from plimsoll.cli.journal.journal import ENTRY, print_entry
 from plimsoll.cli.journal.unknown_objects import describe_unknown, find_same_named, is_existing
@@ -59,6 +60,7 @@ def why(
     name: Annotated[str, typer.Argument(help="The name, if KIND stands alone.", metavar="[NAME]")] = "",
     *,
     data: ReadDataOption = "",
+    cluster: ClusterOption = "",
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
     namespace: NamespaceOption = "",
@@ -79,7 +81,7 @@ def why(
     The answer comes from the journal in --data. With --kubeconfig, --context or --server, or without a journal of the
     cluster that $KUBECONFIG names, it comes from the cluster, where the autoscaler keeps the last decision about each
     object. cluster/ID, kafka/ID and capacity/PROVIDER.REGION.TYPE are those of a fleet manager: of --database-url or
-    --fleet, or of its database in --data.
+    --fleet, or of its database in --data. --cluster asks a cluster that the fleet of plimsoll up made.
 
     Exit code 0: something is known. 3: nothing is known (with a hint). 2: the name is invalid. 4: no cluster can be
     reached.
@@ -96,12 +98,15 @@ def why(
       plimsoll why kafka/prod/my-cluster
       plimsoll why broker/3
       plimsoll why pod/web-0 -n shop --context prod
+      plimsoll why pod/web-0 --cluster 4p5p2r
       plimsoll why capacity/aws.us-east-1.standard
     """
     from plimsoll.app.references import read_ref
     from plimsoll.runtime.clocks import RealClock
 
     source = build_source(database_url, database_url_file, fleet, fleet_token_file)
+    if cluster:
+        data = find_cluster_folder(data, cluster)
     if subject.startswith(ENTRY):
         print_entry(subject, data, output, source)
         return

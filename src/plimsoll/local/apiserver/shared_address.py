@@ -31,6 +31,10 @@ class KubeconfigFile:
         self._clusters[cluster_id] = self._own.build_below(cluster_id, token)
         self.write()
 
+    def build_for(self, cluster_id: str, token: str) -> bytes:
+        """A kubeconfig with the context of one cluster."""
+        return build_kubeconfig([self._own.build_below(cluster_id, token)], ca_pem=self._ca_pem)
+
     def remove(self, cluster_id: str) -> None:
         if self._clusters.pop(cluster_id, None) is not None:
             self.write()

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 ZONES: Final = ("a", "b", "c")
 LATEST_VERSION: Final = "openshift-v4.11.36"
 _ID_CHARACTERS: Final = 32
-_MOST_CLUSTERS: Final = 1_000
 _NO_CLUSTER: Final = "there is no cluster with the id {id!r}"
 
 
@@ -90,8 +89,9 @@ class OcmClusters:
         is_taken = any(cluster.spec.name == body.name for cluster in self._clusters.values())
         if is_taken and self._settings.has_unique_names:
             raise CallRefused(400, f"Cluster name '{body.name}' already exists")
-        if len(self._clusters) >= _MOST_CLUSTERS:
-            raise CallRefused(400, f"there are {_MOST_CLUSTERS} clusters already")
+        most = self._settings.most_clusters
+        if len(self._clusters) >= most:
+            raise CallRefused(400, f"the account may have at most {format_count(most, 'cluster')}, and has them")
         bounds = body.nodes.autoscale_compute
         bounds.check(zones=1)
         zones = tuple(f"{body.region.id}{zone}" for zone in (ZONES if body.multi_az else ZONES[:1]))

@@ -8,6 +8,8 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 
 MOST_WORKERS: Final = 180
+"""Of all pools of a cluster."""
+MOST_CLUSTERS: Final = 1_000
 BASE_DOMAIN: Final = "fleet.example.com"
 
 
@@ -33,6 +35,7 @@ class OcmSettings(Value):
 
     delays: OcmDelays = OcmDelays()
     most_workers: int = MOST_WORKERS
+    most_clusters: int = MOST_CLUSTERS
     base_domain: str = BASE_DOMAIN
     client_id: str = ""
     client_secret: str = ""
