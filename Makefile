@@ -62,6 +62,11 @@ check: $(VENV)/.dev
 	wait $$architecture || { cat $(VENV)/architecture.log; echo 'tests/architecture failed'; exit 1; }; \
 	echo "$$((passed + 1)) passed, 0 failed"
 
+# The driver of the tests in a browser. The browser itself is the system's (apt-get install chromium).
+$(VENV)/.browser: $(VENV)/.dev
+	@echo 'installing the driver of the browser tests'
+	@$(PIP) -e '.[fast,plots,dev,browser]' && touch $@
+
 format: $(VENV)/.dev
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
@@ -73,7 +78,7 @@ test-scenarios: $(VENV)/.dev
 	@$(PYTEST) tests/scenarios
 
 # These tests wait more than they compute: four at a time keep two cores busy.
-test-e2e: $(VENV)/.dev
+test-e2e: $(VENV)/.dev $(VENV)/.browser
 	@$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder --ignore=tests/e2e/kafka -m '(e2e or slow) and not serial'
 	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/e2e/kafka -m 'not serial'
 	@$(PYTEST) tests/e2e -m serial

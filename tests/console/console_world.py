@@ -58,9 +58,14 @@ class ConsoleWorld(ApiServerHarness):
         )
         self.page = self.console.build_application(port=PORT)
         services = [*informers.list_services(), *self.console.list_services()]
-        self.run.spawn(Supervisor(services, clock=clock, entropy=entropy).run())
+        self._running = self.run.spawn(Supervisor(services, clock=clock, entropy=entropy).run())
         self.run.run_until(informers.wait_until_synced())
         return self
+
+    def stop(self) -> None:
+        """Ends all services, as Ctrl-C does."""
+        self._running.cancel()
+        self.run.advance_by(1)
 
     def call(
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None, body: object = None
@@ -117,6 +122,11 @@ class Browser:
                 continue
             name, data = chunk.decode().removeprefix("event: ").split("\ndata: ", 1)
             self.events.append((name, json.loads(data)))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server ended the stream."""
+        return self._task.done()
 
     def leave(self) -> None:
         self._task.cancel()

@@ -97,3 +97,9 @@ def test_a_slow_browser_gets_the_whole_map_again(world: ConsoleWorld) -> None:
         seen.append(world.run.run_until(anext(stream)))
         assert len(seen) < 10
     assert b"web-7" in seen[-1]
+
+
+def test_the_end_of_the_process_ends_every_stream(world: ConsoleWorld) -> None:
+    browser = Browser(world)
+    world.stop()
+    assert browser.has_ended

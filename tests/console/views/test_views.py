@@ -136,6 +136,18 @@ def test_a_node_has_its_pods_and_a_group_its_nodes(world: ConsoleWorld) -> None:
     assert [decision["number"] for decision in group["decisions"]] == [2, 1]
 
 
+def test_events_of_both_kinds_of_recorders_are_shown_newest_first(world: ConsoleWorld) -> None:
+    about = {"kind": "Pod", "namespace": "here", "name": "web-0"}
+    times = {"old": {"lastTimestamp": "2026-01-01T00:00:00Z"}, "new": {"eventTime": "2026-01-01T00:00:01.000000Z"}}
+    for name, time in times.items():
+        event = {"metadata": {"name": name}, "involvedObject": about, "reason": name, "message": "m", **time}
+        if "eventTime" in time:
+            event |= {"action": "a", "reportingComponent": "c", "reportingInstance": "i", "type": "Normal"}
+        world.made("/api/v1/namespaces/here/events", event)
+    assert [event["reason"] for event in world.get("/api/things/pod/here/web-0")["events"]] == ["new", "old"]
+    assert world.get("/api/things/pod/here/huge-0")["events"] == []
+
+
 def test_a_thing_that_does_not_exist_says_so(world: ConsoleWorld) -> None:
     assert world.get("/api/things/node/gone")["exists"] is False
 

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from plimsoll.console.cluster_map.cluster_map import ClusterMap
     from plimsoll.core.clock import Clock
@@ -31,11 +31,11 @@ class Subscription:
     """One browser. `is_behind`: it has to get the whole map again."""
 
     def __init__(self) -> None:
-        self.events: asyncio.Queue[bytes] = asyncio.Queue(_QUEUED)
+        self.events: asyncio.Queue[bytes | None] = asyncio.Queue(_QUEUED)
         self.is_behind = True
 
-    def push(self, event: bytes) -> None:
-        """Queue an event. A full queue is emptied: the whole map replaces what was in it."""
+    def push(self, event: bytes | None) -> None:
+        """Queue an event; None ends the stream. A full queue is emptied: the whole map replaces what was in it."""
         if self.events.full():
             self.is_behind = True
             while not self.events.empty():
@@ -79,28 +79,37 @@ class ChangeFeed:
                 if subscription.is_behind:
                     subscription.is_behind = False
                     yield format_event("snapshot", self._map.encode_snapshot())
-                yield await subscription.events.get()
+                event = await subscription.events.get()
+                if event is None:
+                    return
+                yield event
         finally:
             self._subscriptions.discard(subscription)
             self._last_read_s = self._clock.monotonic_s()
 
     async def run(self) -> None:
-        """Sends changes once per second while a browser is connected; waits while none is."""
+        """Sends changes once per second while a browser is connected; waits while none is. Its end ends all streams."""
         quiet = 0
-        while True:
-            await self._connected.wait()
-            await self._clock.sleep(_PERIOD_S)
-            events = await self._collect()
-            quiet = 0 if events else quiet + 1
-            if quiet >= _QUIET_PERIODS:
-                events, quiet = [ALIVE], 0
-            for subscription in self._subscriptions:
-                for event in events:
-                    subscription.push(event)
-            self._forget_unused()
+        try:
+            while True:
+                await self._connected.wait()
+                await self._clock.sleep(_PERIOD_S)
+                events = await self._collect()
+                quiet = 0 if events else quiet + 1
+                if quiet >= _QUIET_PERIODS:
+                    events, quiet = [ALIVE], 0
+                self._push(events)
+                self._forget_unused()
+        finally:
+            self._push([None])
+
+    def _push(self, events: Sequence[bytes | None]) -> None:
+        for subscription in self._subscriptions:
+            for event in events:
+                subscription.push(event)
 
     async def _collect(self) -> list[bytes]:
-        events = []
+        events: list[bytes] = []
         changes = self._map.take_changes()
         if changes is not None:
             events.append(format_event("changes", changes))

@@ -8,6 +8,7 @@ from plimsoll.console.cluster_map.cells import NodeState, build_node_cell, build
 from plimsoll.console.views.decisions import describe_parts
 from plimsoll.console.views.parameters import BadParameter, Parameters
 from plimsoll.core.errors import InvalidInput
+from plimsoll.core.field_selectors import FieldSelector, FieldTerm
 from plimsoll.core.formatting import format_amount
 from plimsoll.core.resources import CPU, MEMORY
 from plimsoll.kube.errors import ApiCallFailed
@@ -110,7 +111,7 @@ class ObjectView:
 
     async def _list_events(self, ref: Ref) -> tuple[list[dict[str, Any]], str]:
         """The newest Events about the object, and why they cannot be shown."""
-        fields = f"involvedObject.name={ref.name}"
+        fields = FieldSelector(terms=(FieldTerm(field="involvedObject.name", value=ref.name),))
         try:
             found = await self._client.list(Event, Selection(namespace=ref.namespace, fields=fields))
         except ApiCallFailed as error:
@@ -170,7 +171,7 @@ def _summarize_pod(pod: Pod) -> dict[str, Any]:
 
 def _describe_event(event: Event) -> dict[str, Any]:
     return {
-        "at": event.last_timestamp or event.event_time,
+        "at": _get_event_time(event) or None,
         "type": event.type,
         "reason": event.reason,
         "message": event.message,
