@@ -126,7 +126,7 @@ export class ClusterMap extends EventTarget {
       context.lineWidth = 1;
       context.strokeRect(box.x + 0.5, box.y + 0.5, box.width - 1, box.height - 1);
       context.fillStyle = colours.text;
-      context.fillText(clip(context, `${box.title} · ${box.count}`, box.width - 2 * BOX_PADDING), box.x + BOX_PADDING, box.y + 5);
+      context.fillText(clip(context, box.title, ` · ${box.count}`, box.width - 2 * BOX_PADDING), box.x + BOX_PADDING, box.y + 5);
     }
     for (const cell of this.cells) this._drawCell(cell);
     this.drawn += 1;
@@ -256,10 +256,10 @@ function readColours(element) {
   return { ...named, scale: [1, 2, 3, 4, 5].map((step) => read(`use-${step}`)) };
 }
 
-/** @param {CanvasRenderingContext2D} context @param {string} text @param {number} width */
-function clip(context, text, width) {
-  if (context.measureText(text).width <= width) return text;
-  let end = text.length;
-  while (end > 1 && context.measureText(text.slice(0, end) + "…").width > width) end -= 1;
-  return text.slice(0, end) + "…";
+/** The text with its end; the text is shortened to the width. @param {CanvasRenderingContext2D} context @param {string} text @param {string} end @param {number} width */
+function clip(context, text, end, width) {
+  if (context.measureText(text + end).width <= width) return text + end;
+  let kept = text.length;
+  while (kept > 1 && context.measureText(`${text.slice(0, kept)}…${end}`).width > width) kept -= 1;
+  return `${text.slice(0, kept)}…${end}`;
 }
