@@ -4,13 +4,17 @@
 #   export KAFKA_HOME=~/kafka_2.13-4.3.1    an unpacked Kafka 4, as Apache Kafka's download page offers it
 #   examples/kafka-cluster.sh start         start brokers 0, 1 and 2, create two topics with data
 #   examples/kafka-cluster.sh broker 3      start a further broker, in rack 3 modulo 3
+#   examples/kafka-cluster.sh stop 3        stop this broker
 #   examples/kafka-cluster.sh stop          stop everything; the data stays in .kafka
 #
-# Needs Java 17 or later and 2 GB of memory.
+# Needs Java 17 or later and 2 GB of memory. Where 9092 is in use, for example by `plimsoll up`:
+#
+#   export KAFKA_PORT=29092                 brokers on 29092, 29093, ...
 set -euo pipefail
 
 directory=${KAFKA_DIRECTORY:-$PWD/.kafka}
 home=${KAFKA_HOME:?the directory of an unpacked Kafka 4}
+port=${KAFKA_PORT:-9092}
 export KAFKA_HEAP_OPTS="-Xmx256m"
 
 # start_node NODE FORMAT-OPTION: format the directory of a node the first time, and start it.
@@ -29,6 +33,14 @@ start_node() {
     echo $! > "$directory/$node.pid"
 }
 
+# stop_node PID-FILE: end a node in order, and wait for it.
+stop_node() {
+    [ -e "$1" ] || { echo "no such node runs: $1" >&2; exit 1; }
+    kill "$(cat "$1")" || true
+    while kill -0 "$(cat "$1")" 2> /dev/null; do sleep 1; done
+    rm "$1"
+}
+
 start_controller() {
     cat > "$directory/100.properties" <<END
 process.roles=controller
@@ -43,13 +55,13 @@ END
 }
 
 start_broker() {
-    local port=$((9092 + $1))
+    local own=$((port + $1))
     cat > "$directory/$1.properties" <<END
 process.roles=broker
 node.id=$1
 broker.rack=rack-$(($1 % 3))
 controller.quorum.bootstrap.servers=localhost:19091
-listeners=PLAINTEXT://localhost:$port
+listeners=PLAINTEXT://localhost:$own
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
@@ -62,23 +74,27 @@ END
 
 # create_topic NAME PARTITIONS RECORDS: a topic with three replicas per partition and records of 1 kB.
 create_topic() {
-    "$home/bin/kafka-topics.sh" --bootstrap-server localhost:9092 --create --if-not-exists \
+    "$home/bin/kafka-topics.sh" --bootstrap-server "localhost:$port" --create --if-not-exists \
         --topic "$1" --partitions "$2" --replication-factor 3
     "$home/bin/kafka-producer-perf-test.sh" --topic "$1" --num-records "$3" --record-size 1000 --throughput -1 \
-        --producer-props bootstrap.servers=localhost:9092
+        --producer-props "bootstrap.servers=localhost:$port"
 }
 
 # wait_for_broker BROKER: until the broker is one of the cluster. Its log says why it ended, if it did.
 wait_for_broker() {
-    until "$home/bin/kafka-broker-api-versions.sh" --bootstrap-server "localhost:$((9092 + $1))" 2> "$directory/wait.log" \
+    until "$home/bin/kafka-broker-api-versions.sh" --bootstrap-server "localhost:$((port + $1))" 2> "$directory/wait.log" \
         | grep -q "(id: $1 "; do
         if ! kill -0 "$(cat "$directory/$1.pid")" 2> /dev/null; then
-            echo "broker $1 has ended; see $directory/$1.log" >&2
+            if grep -q "Address already in use" "$directory/$1.log"; then
+                echo "port $((port + $1)) is in use: stop what uses it, or set KAFKA_PORT" >&2
+            else
+                echo "broker $1 has ended; see $directory/$1.log" >&2
+            fi
             exit 1
         fi
         sleep 1
     done
-    echo "broker $1 runs on localhost:$((9092 + $1))"
+    echo "broker $1 runs on localhost:$((port + $1))"
 }
 
 case ${1:-} in
@@ -95,12 +111,12 @@ case ${1:-} in
         wait_for_broker "$2"
         ;;
     stop)
+        if [ $# -gt 1 ]; then
+            stop_node "$directory/$2.pid"
+            exit
+        fi
         # The controller ends last: a broker cannot end in order without it.
-        for file in $(ls "$directory"/*.pid | grep -v /100.pid) "$directory/100.pid"; do
-            kill "$(cat "$file")" || true
-            while kill -0 "$(cat "$file")" 2> /dev/null; do sleep 1; done
-            rm "$file"
-        done
+        for file in $(ls "$directory"/*.pid | grep -v /100.pid) "$directory/100.pid"; do stop_node "$file"; done
         ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac

@@ -24,6 +24,8 @@ WAITING_FILES = frozenset(
         "test_documented_tidb.py",
         "test_fresh_clone.py",
         "test_false_clocks_and_leases.py",
+        "test_failures.py",
+        "test_scaling.py",
     }
 )
 """Files whose tests wait for minutes of real time: they begin first, so that others use the machine meanwhile."""

@@ -99,7 +99,7 @@ def _group_pods(up: UpProcess) -> list[dict[str, Any]]:
 
 def _stores(up: UpProcess) -> dict[str, int]:
     """States by pod, as the simulated PD keeps them."""
-    kept = yaml.safe_load(up.kubectl("get", "configmap", "db-simulated-pd", "-n", "prod", "-o", "json"))
+    kept = json.loads(up.kubectl("get", "configmap", "db-simulated-pd", "-n", "prod", "-o", "json"))
     return {load["pod"]: load["state"] for load in json.loads(kept["data"]["state.json"])["stores"]}
 
 

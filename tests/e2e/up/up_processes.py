@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import pytest
-import yaml
 
 from tests.e2e.timeouts import PATIENCE_S, speaking_in_time
 
@@ -64,7 +64,7 @@ class UpProcess(NamedTuple):
         return CommandResult(ended.returncode, ended.stdout, ended.stderr)
 
     def objects(self, *arguments: str) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = yaml.safe_load(self.kubectl("get", *arguments, "-o", "json"))["items"]
+        items: list[dict[str, Any]] = json.loads(self.kubectl("get", *arguments, "-o", "json"))["items"]
         return items
 
     def until(self, is_so: Callable[[], Any], what: str) -> None:
