@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.app.references import list_kinds, read_ref
@@ -12,8 +12,10 @@ from plimsoll.console.cluster_map.cluster_map import ClusterMap
 from plimsoll.console.cluster_map.feed import ChangeFeed
 from plimsoll.console.views.decision_sources import LastPlanDecisions
 from plimsoll.console.views.decisions import DecisionView
+from plimsoll.console.views.fleet import FleetView
 from plimsoll.console.views.objects import ObjectView
 from plimsoll.console.views.overview import OverviewView
+from plimsoll.console.views.ports import ClusterInformers
 from plimsoll.console.views.subsystems import SubsystemView
 from plimsoll.console.views.waiting import WaitingView
 from plimsoll.journal.entries import Query
@@ -48,6 +50,7 @@ class ConsoleDependencies:
     token: str = ""
     running: Collection[str] = ()
     """The subsystems that run in this process."""
+    fleet: FleetView = field(default_factory=FleetView)
 
 
 class Console:
@@ -55,10 +58,11 @@ class Console:
 
     def __init__(self, dependencies: ConsoleDependencies) -> None:
         self._dependencies = dependencies
-        self._nodes = dependencies.informers.get_informer(Node)
-        self._pods = dependencies.informers.get_informer(Pod)
+        self._informers = ClusterInformers(
+            dependencies.informers.get_informer(Node), dependencies.informers.get_informer(Pod)
+        )
         self._feed = ChangeFeed(
-            ClusterMap(self._nodes, self._pods, clock=dependencies.clock),
+            ClusterMap(*self._informers, clock=dependencies.clock),
             self._find_newest_entry,
             clock=dependencies.clock,
         )
@@ -90,10 +94,11 @@ class Console:
     def _build_views(self) -> dict[str, object]:
         source, client, clock = self._dependencies.decisions, self._dependencies.client, self._dependencies.clock
         decisions, subsystems = DecisionView(source), SubsystemView(client)
-        waiting = WaitingView(source, client, self._pods)
-        objects = ObjectView(source, client, nodes=self._nodes, pods=self._pods, read_ref=read_ref)
+        informers, fleet = self._informers, self._dependencies.fleet
+        waiting = WaitingView(source, client, informers.pods)
+        objects = ObjectView(source, client, informers=informers, read_ref=read_ref)
         running = self._dependencies.running
-        overview = OverviewView(source, client, nodes=self._nodes, pods=self._pods, clock=clock, running=running)
+        overview = OverviewView(source, client, informers=informers, clock=clock, running=running, fleet=fleet)
         return {
             "/api/overview": overview.show_overview,
             "/api/decisions": decisions.list_decisions,
@@ -102,6 +107,7 @@ class Console:
             "/api/waiting": waiting.list_waiting,
             "/api/kafka": subsystems.list_kafka,
             "/api/tidb": subsystems.list_tidb,
+            "/api/fleet": fleet.list_fleet,
         }
 
     async def _find_newest_entry(self) -> int:

@@ -34,7 +34,8 @@ from plimsoll.app.ports import (
 )
 from plimsoll.app.readiness import ReadinessInformers, ReadinessWait
 from plimsoll.app.up_pages import UpHealth, add_controllers, build_up_pages
-from plimsoll.console.views.decision_sources import JournalDecisions
+from plimsoll.console.views.decision_sources import CombinedDecisions, JournalDecisions
+from plimsoll.console.views.fleet import FleetView
 from plimsoll.core.errors import PlimsollError
 from plimsoll.journal.journal_file import delete_journal
 from plimsoll.journal.lazy import LazyJournal
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from plimsoll.app.fleet.up_fleet import UpFleet
+    from plimsoll.console.views.ports import DecisionSource
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.local.apiserver.run import Ready, Serving
@@ -99,7 +101,7 @@ class UpSettings(NamedTuple):
     def list_running(self) -> tuple[str, ...]:
         """The subsystems that run, by their names in the journal."""
         nodes = ("nodes", "requests") if self.autoscales else ()
-        others = {"tidb": self.scales_tidb, "kafka": self.operates_kafka}
+        others = {"tidb": self.scales_tidb, "kafka": self.operates_kafka, "fleet": self.runs_fleet}
         return (*nodes, *(name for name, runs in others.items() if runs))
 
 
@@ -332,13 +334,19 @@ class UpCluster:
             ConsoleDependencies(
                 client=self.connect(_FIELD_MANAGER),
                 informers=self._cluster.local.components.informers,
-                decisions=JournalDecisions(dependencies.journal),
+                decisions=self._build_decisions(dependencies),
                 clock=dependencies.clock,
                 entropy=dependencies.entropy,
                 token=self._token,
                 running=running,
+                fleet=FleetView() if self._fleet is None else self._fleet.build_view(),
             )
         )
+
+    def _build_decisions(self, dependencies: EmbeddedDependencies) -> DecisionSource:
+        """Those of the cluster, and those of the fleet, which keeps its own journal."""
+        journals = [dependencies.journal, *([] if self._fleet is None else [self._fleet.journal])]
+        return CombinedDecisions([JournalDecisions(journal) for journal in journals])
 
     def build_pages(self) -> OperatorPages:
         """Metrics, health and the last plan of everything that runs here."""

@@ -14,6 +14,7 @@ from plimsoll.app.fleet.cluster_stores import CLUSTERS_FOLDER, StoreFolders
 from plimsoll.app.fleet.embedded_fleet import EmbeddedFleet, EmbeddedFleetDependencies, EmbeddedFleetSettings
 from plimsoll.app.fleet.process import DATABASE_FILE, ISSUER_KEYS_FILE, SECRETS_FILE, build_default_url
 from plimsoll.app.fleet.service import ServiceSettings, TokenSources, World
+from plimsoll.console.views.fleet import FleetView
 from plimsoll.fleet.auth.issuer_keys import IssuerKeys
 from plimsoll.fleet.config.files import FILE_NAMES, FleetFiles, read_configuration
 from plimsoll.fleet.config.policy_documents import DYNAMIC_SCALING, NODE_PREWARMING, PROVIDERS
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.fleet.store.database import FleetDatabase
+    from plimsoll.journal.ports import Journal
     from plimsoll.local.apiserver.run import Serving
     from plimsoll.web.guards import HostRefusal
 
@@ -103,6 +105,14 @@ class UpFleet:
             Service(name=name, run=partial(serve_on_socket, _guard(application), listening))
             for name, application, listening in applications
         ]
+
+    @property
+    def journal(self) -> Journal:
+        return self._database.journal
+
+    def build_view(self) -> FleetView:
+        """What the console shows of it."""
+        return FleetView(self._database.transfer, self._database.journal)
 
     def expose_metrics(self) -> bytes:
         return self.fleet.service.metrics.expose()

@@ -9,38 +9,12 @@ import typer
 
 from plimsoll.cli.fleet.databases import DatabaseUrlFileOption, DatabaseUrlOption, find_database_url
 from plimsoll.cli.shared.output import Output, OutputOption, Table, echo_parts, echo_value
-from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
-    from plimsoll.fleet.model.clusters import Cluster
-    from plimsoll.journal.ports import Journal
+    from plimsoll.fleet.reporting.cluster_lines import ClusterLine
 
 _CALL_TIMEOUT_S: Final = 2.0
 _HEAD: Final = ("ID", "CLUSTER", "REGION", "STATUS", "UNITS", "NODES", "PER HOUR", "REASON")
-
-
-class UnitUse(Value):
-    """Streaming units of an instance type."""
-
-    used: int
-    maximum: int
-
-
-class ClusterLine(Value):
-    """A cluster as it is shown. `units` and `max_nodes` are by instance type."""
-
-    id: str
-    cluster_id: str
-    cloud_provider: str
-    region: str
-    status: str
-    units: dict[str, UnitUse]
-    max_nodes: dict[str, int]
-    reason: str
-    nodes: int | None = None
-    """The machines that it has now; None: they cannot be seen from here."""
-    cost_per_hour: float | None = None
-    currency: str = ""
 
 
 def clusters(
@@ -84,6 +58,7 @@ def clusters(
 
 async def _read(url: str) -> list[ClusterLine]:
     from plimsoll.app.fleet.journal_reading import open_fleet_journal
+    from plimsoll.fleet.reporting.cluster_lines import list_cluster_lines
     from plimsoll.fleet.store.database import open_database
     from plimsoll.runtime.clocks import RealClock
 
@@ -93,37 +68,7 @@ async def _read(url: str) -> list[ClusterLine]:
     finally:
         database.close()
     with open_fleet_journal(url) as journal:
-        return [await _build_line(row, journal) for row in sorted(rows, key=lambda row: row.created_at)]
-
-
-async def _build_line(cluster: Cluster, journal: Journal) -> ClusterLine:
-    return ClusterLine(
-        id=cluster.id,
-        cluster_id=cluster.cluster_id,
-        cloud_provider=cluster.cloud_provider,
-        region=cluster.region,
-        status=cluster.status.value,
-        units={
-            name: UnitUse(used=info.max_units - info.remaining_units, maximum=info.max_units)
-            for name, info in sorted(cluster.dynamic_capacity_info.items())
-        },
-        max_nodes={name: info.max_nodes for name, info in sorted(cluster.dynamic_capacity_info.items())},
-        reason=cluster.status_details or await _read_reason(cluster, journal),
-    )
-
-
-async def _read_reason(cluster: Cluster, journal: Journal) -> str:
-    """Of the newest decision about it; empty: there is none."""
-    from plimsoll.fleet.planning.plan_parts import refer_to_cluster
-    from plimsoll.journal.decisions import ObjectDecision
-    from plimsoll.journal.entries import Query
-
-    ref = refer_to_cluster(cluster.id)
-    for entry in await journal.list_entries(Query(ref=ref, limit=1)):
-        decision = ObjectDecision.from_entry(entry, ref)
-        reasons = [action.reason for action in decision.actions] + [kept.reason for kept in decision.not_done]
-        return reasons[0].message if reasons else ""
-    return ""
+        return await list_cluster_lines(rows, journal)
 
 
 def _add_machines(line: ClusterLine, data: Path) -> ClusterLine:

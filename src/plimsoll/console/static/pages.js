@@ -249,8 +249,36 @@ function tidbAutoscaler(autoscaler) {
 
 /** @param {Page} page */
 export function showFleet(page) {
-  page.root.replaceChildren(el("h1", {}, "Clusters in regions"), quiet("The fleet manager does not run in this process."), start("plimsoll run fleet"));
-  return () => {};
+  return refresh(page, "/api/fleet", (data) => {
+    const title = el("h1", {}, "Clusters in regions");
+    if (!data.clusters) return [title, quiet(`${data.problem}.`), start("plimsoll run fleet")];
+    return [
+      title,
+      data.clusters.length ? el("div", { class: "cards" }, ...data.clusters.map(fleetCluster)) : quiet("The fleet has no clusters."),
+      el("h2", {}, "Requests for Kafkas"),
+      data.kafkas.length
+        ? table(
+            ["Kafka", "Plan", "Region", "Status", "Cluster", "Since", "Reason"],
+            data.kafkas.map((/** @type {any} */ kafka) => [kafka.name, kafka.plan, kafka.region, kafka.status, kafka.cluster || "–", time(kafka.created), kafka.reason || "–"]),
+          )
+        : quiet("There are no requests."),
+    ];
+  });
+}
+
+/** @param {any} cluster */
+function fleetCluster(cluster) {
+  const units = Object.entries(cluster.units).map(([name, use]) =>
+    el("p", {}, `${name}: ${use.used} of ${use.maximum} units `, el("meter", { min: 0, max: Math.max(use.maximum, 1), value: use.used })),
+  );
+  return el(
+    "section",
+    { class: "card" },
+    el("h2", {}, refLink(`cluster/${cluster.id}`, cluster.cluster_id || cluster.id)),
+    el("p", {}, `${cluster.cloud_provider} ${cluster.region}: `, el("strong", {}, cluster.status.replaceAll("_", " "))),
+    ...units,
+    el("p", { class: "last" }, cluster.reason || "No decision names it yet."),
+  );
 }
 
 /** @param {string} command */

@@ -5,6 +5,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from plimsoll.core.plans import Plan
 from plimsoll.journal.decisions import ObjectDecision
 from plimsoll.journal.entries import Entry, Query
@@ -15,6 +17,7 @@ from plimsoll.objects.api.core import ConfigMap
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plimsoll.console.views.ports import DecisionSource
     from plimsoll.core.plans import Ref
     from plimsoll.journal.last_plans import LastPlan
     from plimsoll.journal.ports import Journal
@@ -36,6 +39,36 @@ class JournalDecisions:
     async def explain(self, ref: Ref, limit: int) -> Sequence[ObjectDecision]:
         entries = await self._journal.list_entries(Query(ref=ref, limit=limit))
         return [ObjectDecision.from_entry(entry, ref) for entry in entries]
+
+
+class CombinedDecisions:
+    """The decisions of several sources as one timeline.
+
+    Each journal counts its own entries. Here the number of an entry is that number times the number of sources, plus
+    the place of its source, so that it is unique and can be looked up.
+    """
+
+    def __init__(self, sources: Sequence[DecisionSource]) -> None:
+        self._sources = sources
+
+    async def list_entries(self, query: Query) -> Sequence[Entry]:
+        found: list[Entry] = []
+        for place, source in enumerate(self._sources):
+            found += [self._renumber(entry, place) for entry in await source.list_entries(query)]
+        newest = sorted(found, key=attrgetter("at"), reverse=True)
+        return newest if query.limit is None else newest[: query.limit]
+
+    async def get_entry(self, number: int) -> Entry | None:
+        own_number, place = divmod(number, len(self._sources))
+        entry = await self._sources[place].get_entry(own_number)
+        return None if entry is None else self._renumber(entry, place)
+
+    async def explain(self, ref: Ref, limit: int) -> Sequence[ObjectDecision]:
+        found = [decision for source in self._sources for decision in await source.explain(ref, limit)]
+        return sorted(found, key=attrgetter("at"), reverse=True)[:limit]
+
+    def _renumber(self, entry: Entry, place: int) -> Entry:
+        return replace(entry, number=entry.number * len(self._sources) + place)
 
 
 class LastPlanDecisions:

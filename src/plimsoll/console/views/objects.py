@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from plimsoll.console.views.ports import DecisionSource
+    from plimsoll.console.views.ports import ClusterInformers, DecisionSource
     from plimsoll.core.plans import Ref
     from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.kube.client import Client
-    from plimsoll.kube.informer import Informer
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
 
@@ -49,16 +48,14 @@ class ObjectView:
         source: DecisionSource,
         client: Client,
         *,
-        nodes: Informer[Node],
-        pods: Informer[Pod],
+        informers: ClusterInformers,
         read_ref: ReadRef,
     ) -> None:
         self._source = source
         self._client = client
-        self._nodes = nodes
-        self._pods = pods
+        self._nodes, self._pods = informers
         self._read_ref = read_ref
-        pods.add_index(BY_NODE, lambda pod: [pod.spec.node_name])
+        self._pods.add_index(BY_NODE, lambda pod: [pod.spec.node_name])
 
     async def show_object(self, request: Request) -> Response:
         """Facts, pods, decisions and Events. An object that nothing is known about has empty lists."""

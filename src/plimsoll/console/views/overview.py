@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.console.cluster_map.cells import NodeState, find_node_state
 from plimsoll.console.views.decisions import summarize
+from plimsoll.console.views.fleet import FleetView
 from plimsoll.console.views.waiting import UNBOUND
 from plimsoll.core.formatting import format_count
 from plimsoll.core.values import Value
@@ -22,13 +23,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from plimsoll.console.views.ports import DecisionSource
+    from plimsoll.console.views.ports import ClusterInformers, DecisionSource
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
-    from plimsoll.kube.informer import Informer
     from plimsoll.objects.api.meta import WireObject
-    from plimsoll.objects.api.nodes import Node
-    from plimsoll.objects.api.pods import Pod
 
 
 class Level(Value):
@@ -64,17 +62,17 @@ class OverviewView:
         source: DecisionSource,
         client: Client,
         *,
-        nodes: Informer[Node],
-        pods: Informer[Pod],
+        informers: ClusterInformers,
         clock: Clock,
         running: Collection[str] = (),
+        fleet: FleetView | None = None,
     ) -> None:
         self._source = source
         self._client = client
-        self._nodes = nodes
-        self._pods = pods
+        self._nodes, self._pods = informers
         self._clock = clock
         self._running = running
+        self._fleet = fleet or FleetView()
 
     async def show_overview(self, _request: Request) -> Response:
         levels = [await self._describe_level(level) for level in LEVELS]
@@ -109,7 +107,7 @@ class OverviewView:
             case "tidb":
                 return await self._count_objects(TidbClusterAutoScaler)
             case _:
-                return None, ""
+                return await self._fleet.count_clusters(), ""
 
     def _count_nodes(self) -> tuple[int, str]:
         nodes = self._nodes.cache.list()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -10,6 +10,16 @@ if TYPE_CHECKING:
     from plimsoll.core.plans import Ref
     from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.journal.entries import Entry, Query
+    from plimsoll.kube.informer import Informer
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
+
+
+class ClusterInformers(NamedTuple):
+    """The kinds that the console follows. Everything else is listed when a page asks for it."""
+
+    nodes: Informer[Node]
+    pods: Informer[Pod]
 
 
 class DecisionSource(Protocol):
