@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.fleet.evaluate_documents import make_cluster_row, make_document
 from tests.cli.runner import REPOSITORY, plimsoll
 
 if TYPE_CHECKING:
@@ -79,6 +80,28 @@ def test_why_answers_from_the_database_in_the_directory_of_data(data: Path):
 def test_a_dry_run_takes_no_lease_and_writes_its_journal(tmp_path: Path):
     assert run_once(tmp_path, "--dry-run").returncode == 0
     assert plimsoll("why", CAPACITY, "--database-url", build_url(tmp_path)).returncode == 0
+
+
+def test_a_process_encrypts_secrets_with_the_newest_key(tmp_path: Path):
+    document = make_document(clusters=[make_cluster_row("a", client_id="agent", client_secret="s3cret")], kafkas=[])
+    (tmp_path / "rows").write_text(json.dumps(document))
+    old, new = "old:" + "A" * 43 + "=", "new:" + "B" * 42 + "A="
+    files = {name: tmp_path / name for name in ("first", "both", "last")}
+    for file, keys in zip(files.values(), (old, f"{new}\n{old}", new), strict=True):
+        file.write_text(f"{keys}\n")
+
+    def run(name: str, *options: str) -> CommandResult:
+        database = ("--database-url", build_url(tmp_path), "--secrets-key-file", files[name])
+        return run_once(tmp_path, *map(str, database), *options)
+
+    imported = plimsoll(
+        "fleet", "import", "-f", tmp_path / "rows", "--database-url", build_url(tmp_path), "--secrets-key-file",
+        files["first"],
+    )  # fmt: skip
+    assert imported.returncode == 0, imported.stderr
+    assert [run("last").returncode, run("both", "--dry-run").returncode, run("last").returncode] == [2, 0, 2]
+    assert run("both").returncode == 0
+    assert run("last").returncode == 0
 
 
 def test_what_is_not_known_has_an_exit_code_and_a_hint(data: Path, tmp_path: Path, reviewed: ReviewedSentences):

@@ -93,6 +93,37 @@ def test_secrets_are_imported_encrypted_and_not_exported(url: str, tmp_path: Pat
     assert b"s3cret" not in b"".join(file.read_bytes() for file in tmp_path.glob("fleet.sqlite3*"))
 
 
+def test_secrets_move_with_the_keys_of_both_databases(url: str, tmp_path: Path):
+    document = build_document()
+    document["clusters"][0] |= {"client_id": "agent-a", "client_secret": "s3cret"}
+    first_keys, second_keys, second_url = (
+        tmp_path / "first",
+        tmp_path / "second",
+        f"sqlite:///{tmp_path}/second.sqlite3",
+    )
+    first_keys.write_text("one:" + "A" * 43 + "=\n")
+    second_keys.write_text("two:" + "B" * 42 + "A=\n")
+    assert import_document(url, document, "--secrets-key-file", str(first_keys)).returncode == 0
+    moved = export(url, "--secrets-key-file", str(first_keys))
+    assert moved["clusters"][0]["client_secret"] == "s3cret"
+    assert import_document(second_url, moved, "--secrets-key-file", str(second_keys)).returncode == 0
+    arrived = export(second_url, "--secrets-key-file", str(second_keys))
+    assert {**moved, "now": ""} == {**arrived, "now": ""}
+    wrong = plimsoll("fleet", "export", "--database-url", second_url, "--secrets-key-file", str(first_keys))
+    assert (wrong.returncode, "s3cret" in wrong.stdout) == (2, False)
+
+
+def test_the_default_database_has_its_keys_beside_it(tmp_path: Path):
+    document = build_document()
+    document["clusters"][0] |= {"client_id": "agent-a", "client_secret": "s3cret"}
+    imported = plimsoll("fleet", "import", "-f", "-", stdin=json.dumps(document), cwd=tmp_path)
+    assert imported.returncode == 0, imported.stderr
+    keys = tmp_path / ".plimsoll" / "fleet-secrets.keys"
+    assert keys.stat().st_mode & 0o077 == 0
+    found = plimsoll("fleet", "export", "--secrets-key-file", keys, "-o", "json", cwd=tmp_path)
+    assert json.loads(found.stdout)["clusters"][0]["client_secret"] == "s3cret"
+
+
 def test_every_mistake_is_a_line_and_nothing_is_imported(url: str):
     document = build_document()
     document["clusters"][1]["status"] = "fine"

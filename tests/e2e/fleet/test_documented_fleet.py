@@ -52,9 +52,10 @@ class Newcomer:
 
 def test_the_page_ends_with_a_placed_request_and_its_why(tmp_path: Path):
     address, pages = f"127.0.0.1:{lasting_port()}", f"127.0.0.1:{lasting_port()}"
-    section = PAGE.split("\n## Try it\n")[1].split("\n## ")[0].replace(ADDRESS, address)
-    commands = list(read_commands(section))
-    assert len(commands) == 11, commands
+    sections = ("Try it", "What if", "Another database")
+    texts = [PAGE.split(f"\n## {name}\n")[1].split("\n## ")[0].replace(ADDRESS, address) for name in sections]
+    commands = [command for text in texts for command in read_commands(text)]
+    assert len(commands) == 14, commands
     newcomer, serving = Newcomer(tmp_path), None
     try:
         for documented in commands:

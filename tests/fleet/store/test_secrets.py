@@ -72,12 +72,23 @@ def test_keys_rotate(lasting: DatabaseUnderTest):
         assert lasting.run(opened.store.get_kafka("k")) == KAFKA
 
 
-@pytest.mark.parametrize("keys", [SecretKeys({}), SecretKeys({"other": b"n" * 32})])
+@pytest.mark.parametrize(
+    "keys", [SecretKeys({}), SecretKeys({"other": b"n" * 32}), SecretKeys({"new": b"x" * 32, "old": b"o" * 32})]
+)
 def test_a_database_whose_keys_are_missing_is_not_opened(lasting: DatabaseUnderTest, keys: SecretKeys):
     with lasting.open() as opened:
         lasting.run(fill(opened.store))
     with pytest.raises(SecretUnreadable, match="'new'"), lasting.open(keys):
         pass
+
+
+def test_key_ids_are_compared_as_they_are_written(lasting: DatabaseUnderTest):
+    """`_` is a wildcard of `like`."""
+    with lasting.open(SecretKeys({"aXb": b"o" * 32})) as opened:
+        lasting.run(fill(opened.store))
+    with lasting.open(SecretKeys({"a_b": b"n" * 32, "aXb": b"o" * 32})) as opened:
+        assert lasting.run(opened.rotate_secrets()) == 2
+        assert all(value.startswith("a_b:") for value in read_stored(opened))
 
 
 def test_without_a_key_no_secret_is_stored(database: DatabaseUnderTest):

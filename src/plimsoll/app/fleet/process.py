@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
+import structlog
 from msgspec import structs
 
 from plimsoll.app.fleet.kubernetes_providers import use_cluster_class
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from plimsoll.fleet.store.database import FleetDatabase
     from plimsoll.fleet.store.secrets import SecretKeys
     from plimsoll.fleet.workers.passes import PassResult
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 DATABASE_FILE: Final = "fleet.sqlite3"
 SECRETS_FILE: Final = "fleet-secrets.keys"
@@ -105,6 +108,8 @@ class FleetProcess:
             )
             database = await asyncio.to_thread(self._open_database)
             opened.push_async_callback(asyncio.to_thread, database.close)
+            if not self._options.service.dry_run and (secrets := await database.rotate_secrets()):
+                log.info("secrets.encrypted_again", secrets=secrets)
             self.service = self._build_service(database, providers)
             self._opened = opened.pop_all()
         return self

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plimsoll.cli.fleet.databases import DatabaseUrlFileOption, DatabaseUrlOption, read_database_url
+from plimsoll.cli.fleet.databases import (
+    DEFAULT_URL,
+    DatabaseUrlFileOption,
+    DatabaseUrlOption,
+    find_database_url,
+    read_database_url,
+)
 from plimsoll.cli.fleet.evaluate import refuse_mistakes
 from plimsoll.cli.fleet.validate_config import ScalingTypeOption
 from plimsoll.cli.shared.output import Output, echo_value, read_file
@@ -42,6 +48,14 @@ def export_rows(
         ScalingTypeOption,
         typer.Option("--dataplane-cluster-scaling-type", help="How clusters come and go; with --config-dir."),
     ] = ScalingTypeOption.AUTO,
+    secrets_key_file: Annotated[
+        str,
+        typer.Option(
+            "--secrets-key-file",
+            help="File with the keys of stored secrets: exports secrets too, readable for everyone.",
+            metavar="FILE",
+        ),
+    ] = "",
     output: Annotated[
         DocumentOutput, typer.Option("-o", "--output", help="Form of the document.")
     ] = DocumentOutput.YAML,
@@ -49,18 +63,22 @@ def export_rows(
     """
     Export the rows of a fleet of one moment, in the format of `plimsoll fleet evaluate`.
 
-    The document has the configuration too, which evaluate needs, unless there is no directory of that name. Secrets
-    are not exported. The database may be in use, and nothing in it is changed.
+    The document has the configuration too, which evaluate needs, unless there is no directory of that name. The
+    database may be in use, and nothing in it is changed. Secrets are exported only with --secrets-key-file: without
+    them the agents of moved clusters get no tokens.
 
     \b
     Examples:
       plimsoll fleet export | plimsoll fleet evaluate -f -
       plimsoll fleet export --config-dir /etc/fleet/config > fleet.yaml
       plimsoll fleet export --database-url-file /etc/fleet/database -o json
+      plimsoll fleet export --secrets-key-file .plimsoll/fleet-secrets.keys | plimsoll fleet import -f - \\
+        --database-url-file /etc/fleet/database --secrets-key-file /etc/fleet/keys
     """
     import asyncio
 
     from plimsoll.fleet.store.database import open_database
+    from plimsoll.fleet.store.secrets import read_key_file
     from plimsoll.fleet.wire.fleet_document import write_rows
     from plimsoll.runtime.clocks import RealClock
 
@@ -71,12 +89,13 @@ def export_rows(
     else:
         document["configuration"] = _read_configuration(config_dir, scaling_type)
     url = read_database_url(database_url, database_url_file)
-    database = open_database(url, clock=clock, reads_only=True)
+    keys = read_key_file(Path(secrets_key_file)) if secrets_key_file else None
+    database = open_database(url, clock=clock, keys=keys, reads_only=True)
     try:
-        clusters, kafkas = asyncio.run(database.transfer.export_rows())
+        clusters, kafkas = asyncio.run(database.transfer.export_rows(with_secrets=keys is not None))
     finally:
         database.close()
-    echo_value(document | write_rows(clusters, kafkas), Output(output.value))
+    echo_value(document | write_rows(clusters, kafkas, with_secrets=keys is not None), Output(output.value))
 
 
 def import_rows(
@@ -88,7 +107,7 @@ def import_rows(
         str,
         typer.Option(
             "--secrets-key-file",
-            help="File with the keys of stored secrets; needed if rows have any.",
+            help="File with the keys of stored secrets; needed if rows have any. Default: beside the default database.",
             metavar="FILE",
         ),
     ] = "",
@@ -107,19 +126,34 @@ def import_rows(
     """
     import asyncio
 
+    from plimsoll.core.formatting import format_count
     from plimsoll.fleet.store.database import open_database
     from plimsoll.fleet.store.secrets import read_key_file
     from plimsoll.runtime.clocks import RealClock
 
     clock = RealClock()
     clusters, kafkas = _read_rows(filename, clock.now())
-    keys = read_key_file(Path(secrets_key_file)) if secrets_key_file else None
+    is_default = not find_database_url(database_url, database_url_file)
+    keys = read_key_file(_find_key_file(secrets_key_file)) if secrets_key_file or is_default else None
     database = open_database(read_database_url(database_url, database_url_file), clock=clock, keys=keys)
     try:
         asyncio.run(database.transfer.import_rows(clusters, kafkas, merge=merge))
     finally:
         database.close()
-    typer.echo(f"imported {len(clusters)} clusters and {len(kafkas)} Kafkas into {database.address}")
+    imported = f"{format_count(len(clusters), 'cluster')} and {format_count(len(kafkas), 'Kafka')}"
+    typer.echo(f"imported {imported} into {database.address}")
+
+
+def _find_key_file(given: str) -> Path:
+    """The file that was given, or the one that `run fleet` uses for the default database."""
+    from plimsoll.app.fleet.process import SECRETS_FILE
+    from plimsoll.fleet.store.secrets import create_key_file
+
+    if given:
+        return Path(given)
+    file = Path(DEFAULT_URL.removeprefix("sqlite:///")).with_name(SECRETS_FILE)
+    create_key_file(file, "1")
+    return file
 
 
 def _read_configuration(directory: str, scaling_type: ScalingTypeOption) -> dict[str, Any]:

@@ -90,15 +90,22 @@ class RowCodec:
         """Refuses keys that do not decrypt what is stored, before a worker meets such a row."""
         for table, name in _SECRET_COLUMNS:
             column = table.c[name]
-            statement = select(table.c.id, column).where(column != "", ~column.startswith(f"{self.keys.newest}:"))
-            for row_id, stored in connection.execute(statement):
+            statement = select(table.c.id, column)
+            is_newest = column.startswith(f"{self.keys.newest}:", autoescape=True)
+            older = connection.execute(statement.where(column != "", ~is_newest)).all()
+            # Another key of the same id decrypts none of the rest, so that one of them is enough.
+            newest = connection.execute(statement.where(column != "", is_newest).limit(1)).all()
+            for row_id, stored in (*older, *newest):
                 self.keys.decrypt(stored, build_context(table, row_id, name))
 
     def rotate_secrets(self, connection: Connection) -> int:
+        """Encrypts what older keys encrypted with the newest one. Returns the number of secrets."""
         changed = 0
         for table, name in _SECRET_COLUMNS:
             column = table.c[name]
-            statement = select(table.c.id, column).where(column != "", ~column.startswith(f"{self.keys.newest}:"))
+            statement = select(table.c.id, column).where(
+                column != "", ~column.startswith(f"{self.keys.newest}:", autoescape=True)
+            )
             for row_id, stored in connection.execute(statement).all():
                 context = build_context(table, row_id, name)
                 value = self.keys.encrypt(self.keys.decrypt(stored, context), context)

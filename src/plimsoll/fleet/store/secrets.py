@@ -1,7 +1,8 @@
 """Secrets in rows: AES-GCM with keys from a file. The id of the key stands beside the secret, for rotation.
 
 The key file has one key per line, `ID:BASE64` with 32 bytes. The first key encrypts, all keys decrypt. To rotate: add
-the new key below the others in every process, move it to the top, run `rotate_secrets`, and remove the old key.
+the new key below the others and restart every process, move it to the top and restart one, which encrypts all secrets
+with it, and remove the old key.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ class Transfer:
         self._store = store
         self._codec = codec
 
-    async def export_rows(self) -> Rows:
-        """All live rows of one moment, by creation time, then id. Without secrets."""
-        codec = self._codec.without_secrets()
+    async def export_rows(self, *, with_secrets: bool = False) -> Rows:
+        """All live rows of one moment, by creation time, then id."""
+        codec = self._codec if with_secrets else self._codec.without_secrets()
 
         def export(connection: Connection) -> Rows:
             clusters = select(CLUSTERS).where(LIVE_CLUSTER).order_by(CLUSTERS.c.created_at, CLUSTERS.c.id)

@@ -21,7 +21,7 @@ from plimsoll.fleet.model.units import KafkaCount
 from plimsoll.fleet.wire.row_documents import ClusterRowDocument, KafkaRowDocument, Moment, find_latest_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from plimsoll.fleet.model.clusters import Cluster
     from plimsoll.fleet.model.kafkas import KafkaRequest
@@ -157,18 +157,21 @@ def read_rows(document: Any, now: datetime) -> tuple[tuple[Cluster, ...], tuple[
     )
 
 
-def write_rows(clusters: Iterable[Cluster], kafkas: Iterable[KafkaRequest]) -> dict[str, Any]:
-    """Rows as a document: every column but secrets, without those that have the values of a new row."""
+def write_rows(
+    clusters: Iterable[Cluster], kafkas: Iterable[KafkaRequest], *, with_secrets: bool = False
+) -> dict[str, Any]:
+    """Rows as a document: every column, without those that have the values of a new row."""
+    hidden = frozenset() if with_secrets else SECRET_COLUMNS
     return {
-        "clusters": [_write_row(cluster) for cluster in clusters],
-        "kafkas": [_write_row(kafka) for kafka in kafkas],
+        "clusters": [_write_row(cluster, hidden) for cluster in clusters],
+        "kafkas": [_write_row(kafka, hidden) for kafka in kafkas],
     }
 
 
-def _write_row(row: Cluster | KafkaRequest) -> dict[str, Any]:
+def _write_row(row: Cluster | KafkaRequest, hidden: Collection[str]) -> dict[str, Any]:
     defaults = {field.name: field.default for field in msgspec.structs.fields(row)}
     written: dict[str, Any] = msgspec.to_builtins(row)
-    chosen = {name: value for name, value in written.items() if name not in SECRET_COLUMNS and value != defaults[name]}
+    chosen = {name: value for name, value in written.items() if name not in hidden and value != defaults[name]}
     return {name: value for name, value in chosen.items() if value is False or value}
 
 
