@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema import go_text
@@ -89,3 +91,9 @@ def test_of_many_errors_the_first_are_listed_and_the_rest_is_counted():
     status = fields.build_invalid_status(kind="Pod", group="", name="a", errors=errors)
     assert len(status["details"]["causes"]) == fields.MAX_LISTED_ERRORS
     assert status["message"].endswith(f"(and {100_000 - fields.MAX_LISTED_ERRORS} more errors)")
+
+
+@given(text=st.text(alphabet='ab"\\é\n\u202e\U0001f4a9 \t', max_size=8))
+def test_texts_are_quoted_character_by_character_as_go_quotes_them(text: str):
+    quoted = "".join(go_text.quote(character)[1:-1] for character in text)
+    assert go_text.quote(text) == f'"{quoted}"'

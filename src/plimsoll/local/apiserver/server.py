@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from plimsoll.local.apiserver.crd_tasks import CrdTasks
 from plimsoll.local.apiserver.long_work import LongWork
 from plimsoll.local.apiserver.storage.key_lock import ObjectLocks
+from plimsoll.local.apiserver.strategies.presented_objects import PresentedObjects
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
@@ -48,3 +49,4 @@ class Server:
         self.locks = ObjectLocks()
         self.long_work = long_work or LongWork()
         self.crd_tasks = CrdTasks()
+        self.presented = PresentedObjects()

@@ -43,8 +43,9 @@ class GoStruct(Value):
 
 def quote(text: str) -> str:
     """`%q`: double quotes, Go's escapes, everything printable as it is."""
-    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
+    if text.isprintable():
+        escaped = text.replace("\\", r"\\").replace('"', r"\"")
+        return f'"{escaped}"'
     return '"' + "".join(_quote_character(character) for character in text) + '"'
 
 

@@ -19,7 +19,7 @@ from plimsoll.local.apiserver.handlers.get_list import read_selectors, select_ma
 from plimsoll.local.apiserver.http_types import JSON, Response
 from plimsoll.local.apiserver.request.options import ListOptions, parse_revision, read_list_options
 from plimsoll.local.apiserver.request.responses import negotiate_form
-from plimsoll.local.apiserver.storage import Compacted, Expired, ListQuery
+from plimsoll.local.apiserver.storage import Compacted, EventType, Expired, ListQuery
 from plimsoll.local.apiserver.strategies.lookup import find_strategy
 
 if TYPE_CHECKING:
@@ -219,12 +219,17 @@ class _WatchStream:
         kept = event.get_encoding(form)
         if kept is not None:
             return kept
-        encoded = await self._server.long_work.run(size_bytes, lambda: self._encode_plain(event.type.value, stored))
+        encoded = await self._server.long_work.run(size_bytes, lambda: self._encode_plain(event.type, stored))
         event.keep_encoding(form, encoded)
         return encoded
 
-    def _encode_plain(self, kind: str, stored: Stored) -> bytes:
-        return _encoder.encode({"type": kind, "object": self._present(stored)}) + b"\n"
+    def _encode_plain(self, kind: EventType, stored: Stored) -> bytes:
+        if kind is EventType.DELETED:  # No other request shows an object under the revision of its deletion.
+            return _encoder.encode({"type": kind.value, "object": self._present(stored)}) + b"\n"
+        return b'{"type":"%b","object":%b}\n' % (
+            kind.value.encode(),
+            self._server.presented.encode(self._strategy, stored),
+        )
 
     def _present(self, stored: Stored) -> Json:
         return self._strategy.present(stored.decode_body())

@@ -22,6 +22,7 @@ from plimsoll.local.apiserver.registry.identity import build_key, check_identity
 from plimsoll.local.apiserver.registry.parent_checks import create_in_parents
 from plimsoll.local.apiserver.routing import read_attributes
 from plimsoll.local.apiserver.storage import Decision, Delete, Key, Put, Stored
+from plimsoll.local.apiserver.storage.objects import decode_json
 from plimsoll.local.apiserver.strategies.interface import Undecodable
 from plimsoll.local.apiserver.strategies.lookup import find_strategy
 from plimsoll.objects.api.meta import format_time
@@ -377,4 +378,4 @@ async def present_stored(server: Server, strategy: Strategy, stored: Stored) -> 
     if strategy.is_stored_as_presented:
         return server.store.get_shared_body(stored)
     size_bytes = len(stored.data) + strategy.resource.schema_bytes
-    return await server.long_work.run(size_bytes, lambda: strategy.present(stored.decode_body()))
+    return await server.long_work.run(size_bytes, lambda: decode_json(server.presented.encode(strategy, stored)))

@@ -52,8 +52,9 @@ async def build_stored_response(server: Server, call: RequestContext, stored: St
         return Response(status=200, body=stored.data + b"\n", content_type=JSON)
 
     def encode() -> bytes:
-        shown = strategy.present(stored.decode_body())
-        return _encoder.encode(shown) + b"\n" if form.is_plain else _encode_object(server, call, shown)
+        if form.is_plain:
+            return server.presented.encode(strategy, stored) + b"\n"
+        return _encode_object(server, call, strategy.present(stored.decode_body()))
 
     body = await server.long_work.run(len(stored.data) + call.work_bytes, encode)
     return Response(status=200, body=body, content_type=JSON if form.is_plain else form.content_type)
@@ -79,18 +80,18 @@ def _encode_list(server: Server, call: RequestContext, items: Sequence[Stored], 
     if resource.is_custom and form.kind == "object":
         metadata = {"continue": "", **metadata}  # Go's untyped list always has it
     if form.is_plain:
-        return _join_list(resource, items, metadata)
+        return _join_list(server, resource, items, metadata)
     shown = (strategy.present(stored.decode_body()) for stored in items)
     return presentation.encode_list(form, shown, metadata, resource, now=server.clock.now())
 
 
-def _join_list(resource: ServedResource, items: Sequence[Stored], metadata: Json) -> bytes:
+def _join_list(server: Server, resource: ServedResource, items: Sequence[Stored], metadata: Json) -> bytes:
     strategy = find_strategy(resource)
     if strategy.is_stored_as_presented:
         prefix = _encoder.encode({"kind": resource.kind, "apiVersion": resource.storage_version})[:-1] + b","
         parts: Iterable[bytes] = (_strip_prefix(stored.data, prefix) for stored in items)
     elif resource.is_custom:
-        parts = (_encoder.encode(strategy.present(stored.decode_body())) for stored in items)
+        parts = (server.presented.encode(strategy, stored) for stored in items)
     else:
         parts = (_encoder.encode(_strip_type(strategy.present(stored.decode_body()))) for stored in items)
     head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
