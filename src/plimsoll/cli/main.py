@@ -13,10 +13,11 @@ import os
 import sys
 import traceback
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 import typer.main
+from typer.core import TyperGroup
 
 from plimsoll.cli import about
 from plimsoll.cli.commands import apiserver, console, doctor, pause, run, simulate, up, validate
@@ -31,11 +32,27 @@ from plimsoll.core.errors import PlimsollError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
 INTERRUPTED = 130
 INTERNAL_ERROR = 70
 
+ORDER = (
+    *("up", "console", "why", "journal", "plan", "simulate", "validate", "run", "doctor", "pause", "resume"),
+    *("nodes", "requests", "kafka", "tidb", "fleet", "record", "replay", "apiserver", "version", "completion"),
+)
+"""The commands in help: what a newcomer needs first, then the subsystems, then the rest."""
+
+
+class OrderedCommands(TyperGroup):
+    """Lists commands and groups of commands in one order."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=ORDER.index)
+
+
 app = typer.Typer(
     name="plimsoll",
+    cls=OrderedCommands,
     add_completion=False,
     pretty_exceptions_enable=False,
     # Help with rich takes twice as long to start, and its colours are useless in a pipe.

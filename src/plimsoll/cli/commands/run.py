@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_S: Final = 2.0
 
-app = typer.Typer(help="Run controllers against a cluster, until Ctrl-C.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 app.command(
     name="nodes",
     cls=NodeFlagsCommand,

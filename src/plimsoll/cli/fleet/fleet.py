@@ -6,7 +6,7 @@ import typer
 
 from plimsoll.cli.fleet import clusters, doctor, evaluate, token, transfer, validate_config
 
-app = typer.Typer(help="Evaluate and configure a fleet of clusters.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()

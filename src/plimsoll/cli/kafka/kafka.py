@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.description import ClusterDescription
     from plimsoll.kafka.model.requests import RebalanceRequest
 
-app = typer.Typer(help="Status, plans and rebalances of a Kafka cluster.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 app.command(name="rebalance", short_help="Move replicas: plan, execute, stop, resume.")(rebalance.rebalance)
 app.command(name="try", short_help="Real brokers on this machine, to scale.")(trying.try_kafka)
 app.command(name="cruise-control", short_help="Serve Cruise Control's REST API.")(cruise_control.cruise_control)

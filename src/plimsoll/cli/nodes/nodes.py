@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 STATUS_MAP = "cluster-autoscaler-status"
 
-app = typer.Typer(help="Status and options of the node autoscaler.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LOOKS_EVERY_S = 1.0
 _DEFAULT_NAMESPACE = "default"
 
-app = typer.Typer(help="Status of ProvisioningRequests.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(help="The ProvisioningRequest.", metavar="[NAMESPACE/]NAME")]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plimsoll.tidb.model.snapshot import Snapshot
     from plimsoll.tidb.model.strategy import Strategy
 
-app = typer.Typer(help="Plan, validate and simulate TiDB auto-scaling.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 app.command(name="planner", short_help="Serve the planner of a cluster.")(planner.planner)
 app.command(name="simulate", short_help="Simulate an autoscaler over a load curve.")(simulate.simulate)
 

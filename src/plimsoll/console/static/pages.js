@@ -274,8 +274,8 @@ function fleetCluster(cluster) {
   return el(
     "section",
     { class: "card" },
-    el("h2", {}, refLink(`cluster/${cluster.id}`, cluster.cluster_id || cluster.id)),
-    el("p", {}, `${cluster.cloud_provider} ${cluster.region}: `, el("strong", {}, cluster.status.replaceAll("_", " "))),
+    el("h2", {}, refLink(`cluster/${cluster.id}`, cluster.clusterId || cluster.id)),
+    el("p", {}, `${cluster.cloudProvider} ${cluster.region}: `, el("strong", {}, cluster.status.replaceAll("_", " "))),
     ...units,
     el("p", { class: "last" }, cluster.reason || "No decision names it yet."),
   );
