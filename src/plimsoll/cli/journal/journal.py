@@ -8,10 +8,13 @@ import typer
 
 from plimsoll.cli.fleet.decisions import DatabaseUrlFileOption, DatabaseUrlOption, FleetSource, build_source
 from plimsoll.cli.journal.files import ReadDataOption, find_journal, open_journal, read_time_or_age
+from plimsoll.cli.journal.following import follow_entries
 from plimsoll.cli.shared.output import Output, OutputOption, Table, echo_parts, echo_value
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from plimsoll.journal.entries import Entry, Query
 
 ENTRY = "entry/"
@@ -38,12 +41,17 @@ def journal(
         ),
     ] = "",
     limit: Annotated[int, typer.Option("--limit", help="Maximum number of entries; 0 means all.", min=0)] = 50,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Print entries oldest first, then new ones as they come, until Ctrl-C.")
+    ] = False,
     database_url: DatabaseUrlOption = "",
     database_url_file: DatabaseUrlFileOption = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
     List decisions, newest first; with a number, show that entry in full.
+
+    With --follow, an entry is a line, with -o json too; it is printed again when its outcome is known.
 
     Exit code 0: the journal was read, even if nothing was found. 3: there is no journal, or no entry with that number.
 
@@ -52,6 +60,7 @@ def journal(
       plimsoll journal
       plimsoll journal --since 1h --about nodegroup/workers
       plimsoll journal 42
+      plimsoll journal --follow --limit 5
       plimsoll journal --data ./other --subsystem nodes --limit 5 -o json
       plimsoll journal --database-url sqlite:///.plimsoll/fleet.sqlite3
     """
@@ -61,14 +70,19 @@ def journal(
         return
     query = _query(since=since, until=until, subsystem=subsystem, about=about, limit=limit, source=source)
     if source.is_given:
-        _print_entries(source.list_entries(query), output)
+        _show(lambda: source.list_entries(query), output, follow=follow)
         return
     place = find_journal(data)
     if place.is_other_cluster and output not in {Output.JSON, Output.YAML}:
         typer.echo(f"{place.describe_other()}; --data names the directory of another journal", err=True)
     with open_journal(data) as kept:
-        entries = kept.list_entries(query)
-    _print_entries(entries, output)
+        _show(lambda: kept.list_entries(query), output, follow=follow)
+
+
+def _show(read: Callable[[], tuple[Entry, ...]], output: Output, *, follow: bool) -> None:
+    if follow:
+        follow_entries(read, output)
+    _print_entries(read(), output)
 
 
 def print_entry(written: str, data: str, output: Output, source: FleetSource) -> None:
