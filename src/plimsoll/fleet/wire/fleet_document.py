@@ -119,7 +119,7 @@ def read_fleet_document(document: Any) -> FleetDocument | list[Mistake]:
     clusters, cluster_mistakes = _read_rows(ClusterRowDocument, given.get("clusters"), path="clusters")
     kafkas, kafka_mistakes = _read_rows(KafkaRowDocument, given.get("kafkas"), path="kafkas")
     configuration = given.get("configuration")
-    policy, policy_mistakes = _read_policy(configuration if isinstance(configuration, dict) else {})
+    policy, policy_mistakes = read_configuration_policy(configuration if isinstance(configuration, dict) else {})
     has_rows_only = isinstance(model, list) and not isinstance(configuration, dict)
     mistakes += [] if has_rows_only else policy_mistakes
     mistakes += [*cluster_mistakes, *kafka_mistakes, *_find_row_mistakes(clusters, kafkas)]
@@ -132,7 +132,7 @@ def read_fleet_document(document: Any) -> FleetDocument | list[Mistake]:
     read = FleetDocument(
         now=now,
         sections=sections,
-        policy=policy,
+        policy=_drop_backoff(policy, given["configuration"]),
         clusters=tuple(sorted(live, key=lambda cluster: (cluster.created_at, cluster.id))),
         kafkas=tuple(sorted(groups, key=lambda group: (group.kafka.created_at, group.kafka.id))),
     )
@@ -188,7 +188,8 @@ def _read_rows(model: Any, rows: Any, *, path: str) -> tuple[list[Any], list[Mis
     return found, mistakes
 
 
-def _read_policy(configuration: dict[str, Any]) -> tuple[FleetPolicy | None, list[Mistake]]:
+def read_configuration_policy(configuration: dict[str, Any]) -> tuple[FleetPolicy | None, list[Mistake]]:
+    """The policy as the service has it, and the mistakes of the configuration with their paths."""
     try:
         scaling_type = ScalingType(configuration.get("scaling_type", ScalingType.AUTO))
     except ValueError:
@@ -197,10 +198,15 @@ def _read_policy(configuration: dict[str, Any]) -> tuple[FleetPolicy | None, lis
     mistakes = [
         mistake.with_parent(f"configuration.{key}") for key, found in result.mistakes.items() for mistake in found
     ]
-    scaling = configuration.get("dynamic_scaling")
-    if result.policy is not None and not (isinstance(scaling, dict) and scaling.get("cluster_creation")):
-        return msgspec.structs.replace(result.policy, creation=NO_BACKOFF), mistakes
     return result.policy, mistakes
+
+
+def _drop_backoff(policy: FleetPolicy, configuration: dict[str, Any]) -> FleetPolicy:
+    """The policy of a what-if: without options of creations nothing is known about the age of failed rows."""
+    scaling = configuration.get("dynamic_scaling")
+    if isinstance(scaling, dict) and scaling.get("cluster_creation"):
+        return policy
+    return msgspec.structs.replace(policy, creation=NO_BACKOFF)
 
 
 def _find_row_mistakes(clusters: list[ClusterRowDocument], kafkas: list[KafkaRowDocument]) -> list[Mistake]:
