@@ -1,4 +1,4 @@
-"""Days whose numbers can be told in advance, and the noisy day of the example."""
+"""Days whose numbers are known in advance, and the noisy day of the example."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def play(day: DayInput, *requests: tuple[float, str, float], variant: int = 0) -
         )
         for number, (at, size, hours) in enumerate(requests)
     )
-    return Day(day.document, day.variants[variant], drawn).play()
+    return Day(day.document, day.variants[variant], drawn).simulate()
 
 
 def test_a_region_without_demand_keeps_one_cluster():

@@ -49,7 +49,7 @@ class Day:
         self._last_at = day.start
         self._capacity: Capacity | None = None
 
-    def play(self) -> DayOutcome:
+    def simulate(self) -> DayOutcome:
         end = self._day.start + timedelta(seconds=self._day.duration)
         now = self._day.start
         while now < end:

@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 def simulate_day(day: DayInput) -> tuple[DayOutcome, ...]:
     """One outcome per variant, in their order."""
     requests = draw_requests(day.document)
-    return tuple(Day(day.document, variant, requests).play() for variant in day.variants)
+    return tuple(Day(day.document, variant, requests).simulate() for variant in day.variants)
