@@ -365,3 +365,41 @@ def test_mistakes_in_lists_of_callers_are_found(directory: Path, key: str, text:
     found = find_mistakes(directory, enforces_quota=True, uses_deny_list=True, uses_access_list=True)
     assert len(found) == 1
     assert found[0].startswith(FILE_NAMES[key])
+
+
+def test_rules_about_a_list_are_reported_beside_mistakes_in_its_items(directory: Path):
+    region = {"name": "us-east-1", "default": True, "supported_instance_type": {"standard": {"limit": -1}}}
+    providers = [
+        {"name": "aws", "default": True, "regions": [region, region]},
+        {"name": "AWS", "default": True, "regions": 7},
+    ]
+    (directory / FILE_NAMES[PROVIDERS]).write_text(yaml.safe_dump({"supported_providers": providers}))
+    change(directory, INSTANCE_TYPES, ["supported_instance_types", 0, "sizes", 0, "quotaConsumed"], 0)
+    change(directory, INSTANCE_TYPES, ["supported_instance_types", 0, "sizes", 1, "id"], "x1")
+    prefix = f"{FILE_NAMES[PROVIDERS]}: supported_providers"
+    types = f"{FILE_NAMES[INSTANCE_TYPES]}: supported_instance_types[0]"
+    assert find_mistakes(directory) == [
+        f"{prefix}[0].regions[0].supported_instance_type.standard.limit: must be at least 0",
+        f"{prefix}[0].regions[1].supported_instance_type.standard.limit: must be at least 0",
+        f"{prefix}[0].regions: 2 regions of aws are the default; it must be one",
+        f"{prefix}[0].regions: the region 'us-east-1' occurs twice",
+        f"{prefix}[1].regions: must be a list",
+        f"{prefix}: 2 providers are the default; it must be one",
+        f"{prefix}: the provider 'aws' occurs twice",
+        f"{types}.sizes[0].quotaConsumed: must be at least 1",
+        f"{types}.sizes: the size 'x1' occurs twice",
+    ]
+
+
+@pytest.mark.parametrize("odd", [None, 7, [], [7], [{}], [[]], "x", {"a": 1}, [{"name": [], "default": []}]])
+def test_a_list_of_another_shape_is_a_mistake(directory: Path, odd: Any):
+    change(directory, PROVIDERS, ["supported_providers"], odd)
+    assert find_mistakes(directory)
+    shutil.copytree(EXAMPLES, directory, dirs_exist_ok=True)
+    change(directory, PROVIDERS, ["supported_providers", 0, "regions"], odd)
+    assert find_mistakes(directory)
+
+
+def test_a_file_that_is_not_text_is_named(directory: Path):
+    (directory / FILE_NAMES[PROVIDERS]).write_bytes(b"a: \xff")
+    assert f"{FILE_NAMES[PROVIDERS]}: is not UTF-8 at byte 3" in find_mistakes(directory)

@@ -11,13 +11,16 @@ from structlog.testing import capture_logs
 from plimsoll.core.plans import Action, NotDone, Outcome, Reason, Ref, Result
 from plimsoll.fleet.model.policy import FleetPolicy
 from plimsoll.fleet.model.workers import Worker
+from plimsoll.fleet.planning.capacity import build_capacity
 from plimsoll.fleet.reporting.metrics import PREFIX, FleetMetrics
 from plimsoll.fleet.reporting.reporter import FleetReporter, format_pass
+from plimsoll.fleet.workers.general import ObservedRows
 from plimsoll.fleet.workers.passes import PassResult, Step, build_work
 from plimsoll.journal.entries import Query
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.runtime.virtual_run import DEFAULT_START as NOW
 from plimsoll.testing import run_virtual
+from tests.fleet.fleet_rows import make_cluster, make_policy, offer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,3 +142,15 @@ def test_reserved_instances_of_a_cluster_are_replaced():
     metrics.set_reserved("c1", {("standard", "ready"): 0, ("standard", "error"): 0})
     labels = {"cluster_id": "c1", "instance_type": "standard", "status": "ready"}
     assert find_value(metrics, f"{PREFIX}prewarmed_kafka_instances", labels) == 0
+
+
+def test_reserved_instances_of_a_cluster_that_is_gone_are_forgotten():
+    policy = make_policy(offer("standard"))
+    metrics = FleetMetrics(policy)
+    for name in ("a", "b"):
+        metrics.set_reserved(f"cid-{name}", {("standard", "ready"): 2})
+    capacity = build_capacity((make_cluster("a"),), (), policy, NOW)
+    metrics.observe_rows(ObservedRows(at=NOW, capacity=capacity, statuses={}, unsettled=()))
+    page = metrics.expose().decode()
+    assert 'prewarmed_kafka_instances{cluster_id="cid-a"' in page
+    assert 'prewarmed_kafka_instances{cluster_id="cid-b"' not in page

@@ -135,7 +135,9 @@ def read_configuration(files: FleetFiles) -> Configuration:
                 mistakes[name].append(Mistake("", "does not exist"))
         except OSError as error:
             mistakes[name].append(Mistake("", f"cannot be read: {error.strerror}"))
-        except (UnreadableDocument, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
+            mistakes[name].append(Mistake("", f"is not UTF-8 at byte {error.start}"))
+        except UnreadableDocument as error:
             mistakes[name].append(Mistake("", f"is not YAML: {error}"))
     unreadable = {key for key in files.list_used() if mistakes[files.get_path(key)]}
     result = build_policy(PolicyDocuments(scaling_type=files.scaling_type, documents=documents))

@@ -15,7 +15,9 @@ from plimsoll.fleet.config.strict import (
     Name,
     Positive,
     QuantityText,
+    check_whole,
     find_repeated,
+    find_repeated_values,
     raise_mistakes,
 )
 from plimsoll.fleet.model.policy import BillingModel, InstanceType, Size
@@ -133,19 +135,18 @@ class InstanceTypeSettings(Document):
     supported_billing_models: list[BillingModelSettings] = Field(min_length=1, description="At least one.")
     sizes: list[SizeSettings] = Field(min_length=1, description="At least one, the smallest first.")
 
+    check_ids = check_whole(
+        lambda document: [
+            *find_repeated_values(document, "sizes", "id", "the size"),
+            *find_repeated_values(document, "supported_billing_models", "id", "the billing model"),
+        ]
+    )
+
     @model_validator(mode="after")
     def _check(self) -> InstanceTypeSettings:
-        sizes = find_repeated(size.id for size in self.sizes)
-        models = find_repeated(model.id for model in self.supported_billing_models)
         units = [size.capacity_consumed for size in self.sizes]
-        raise_mistakes(
-            "instance type",
-            [
-                *((("sizes",), f"the size {name!r} occurs twice") for name in sizes),
-                *((("supported_billing_models",), f"the billing model {name!r} occurs twice") for name in models),
-                *([(("sizes",), "must be listed smallest first")] if units != sorted(units) else []),
-            ],
-        )
+        if units != sorted(units):
+            raise_mistakes("instance type", [(("sizes",), "must be listed smallest first")])
         return self
 
     def build_instance_type(self) -> InstanceType:
@@ -173,13 +174,9 @@ class InstanceTypesDocument(Document):
         min_length=1, max_length=len(TYPE_IDS), description="The instance types."
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> InstanceTypesDocument:
-        repeated = find_repeated(instance_type.id for instance_type in self.supported_instance_types)
-        raise_mistakes(
-            "instance types", [(("supported_instance_types",), f"{name!r} occurs twice") for name in repeated]
-        )
-        return self
+    check_ids = check_whole(
+        lambda document: find_repeated_values(document, "supported_instance_types", "id", "the instance type")
+    )
 
     def build_instance_types(self) -> dict[str, InstanceType]:
         return {document.id: document.build_instance_type() for document in self.supported_instance_types}

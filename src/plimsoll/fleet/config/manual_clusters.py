@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from plimsoll.fleet.config.strict import MOST, Document, Mistake, Name, Text, find_repeated, raise_mistakes
+from plimsoll.fleet.config.strict import (
+    MOST,
+    Document,
+    Mistake,
+    Name,
+    Text,
+    check_whole,
+    find_repeated_values,
+    raise_mistakes,
+)
 from plimsoll.fleet.model.policy import ManualCluster
 from plimsoll.fleet.model.statuses import ProviderType
 
@@ -65,11 +74,7 @@ class ManualClustersDocument(Document):
 
     clusters: list[ManualClusterDocument] = Field(default=[], description="The clusters.")
 
-    @model_validator(mode="after")
-    def _check(self) -> ManualClustersDocument:
-        repeated = find_repeated(cluster.cluster_id for cluster in self.clusters)
-        raise_mistakes("clusters", [(("clusters",), f"the cluster_id {name!r} occurs twice") for name in repeated])
-        return self
+    check_ids = check_whole(lambda document: find_repeated_values(document, "clusters", "cluster_id", "the cluster_id"))
 
     def build_clusters(self) -> tuple[ManualCluster, ...]:
         return tuple(cluster.build_cluster() for cluster in self.clusters)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, model_validator
 
-from plimsoll.fleet.config.strict import NULL_IS_EMPTY, Count, Document, Name, Text, find_repeated, raise_mistakes
+from plimsoll.fleet.config.strict import (
+    NULL_IS_EMPTY,
+    Count,
+    Document,
+    Finding,
+    Name,
+    Text,
+    check_whole,
+    find_repeated_values,
+    list_values,
+    raise_mistakes,
+)
 from plimsoll.fleet.model.policy import CloudProvider, Region, RegionType
 
 KNOWN: Final = ("aws", "gcp", "azure")
@@ -16,6 +27,16 @@ def _check_provider(name: str) -> str:
     if name.lower() not in KNOWN:
         raise ValueError(f"must be {', '.join(KNOWN[:-1])} or {KNOWN[-1]}")
     return name.lower()
+
+
+def _find_default_mistakes(document: dict[str, Any], name: str, noun: str) -> list[Finding]:
+    """Exactly one item of a list is the default. Without a list, or with odd marks, these are the mistakes."""
+    marks = [mark for mark in list_values(document, name, "default") if mark is not None]
+    if not isinstance(document.get(name), list) or not all(isinstance(mark, bool) for mark in marks):
+        return []
+    defaults = sum(marks)
+    of_provider = f" of {document['name']}" if isinstance(document.get("name"), str) else ""
+    return [] if defaults == 1 else [((name,), f"{defaults} {noun}{of_provider} are the default; it must be one")]
 
 
 class RegionTypeDocument(Document):
@@ -70,16 +91,12 @@ class ProviderDocument(Document):
     default: bool = Field(default=False, description="One provider is the default.")
     regions: list[RegionDocument] = Field(description="Regions; one of them is the default.")
 
-    @model_validator(mode="after")
-    def _check(self) -> ProviderDocument:
-        mistakes: list[tuple[tuple[str | int, ...], str]] = []
-        defaults = sum(region.default for region in self.regions)
-        if defaults != 1:
-            mistakes.append((("regions",), f"{defaults} regions of {self.name} are the default; it must be one"))
-        repeated = find_repeated(region.name for region in self.regions)
-        mistakes += [(("regions",), f"the region {name!r} occurs twice") for name in repeated]
-        raise_mistakes("provider", mistakes)
-        return self
+    check_regions = check_whole(
+        lambda document: [
+            *_find_default_mistakes(document, "regions", "regions"),
+            *find_repeated_values(document, "regions", "name", "the region"),
+        ]
+    )
 
 
 class ProvidersDocument(Document):
@@ -87,16 +104,12 @@ class ProvidersDocument(Document):
 
     supported_providers: list[ProviderDocument] = Field(description="Providers; one of them is the default.")
 
-    @model_validator(mode="after")
-    def _check(self) -> ProvidersDocument:
-        mistakes: list[tuple[tuple[str | int, ...], str]] = []
-        defaults = sum(provider.default for provider in self.supported_providers)
-        if defaults != 1:
-            mistakes.append((("supported_providers",), f"{defaults} providers are the default; it must be one"))
-        repeated = find_repeated(provider.name for provider in self.supported_providers)
-        mistakes += [(("supported_providers",), f"the provider {name!r} occurs twice") for name in repeated]
-        raise_mistakes("providers", mistakes)
-        return self
+    check_providers = check_whole(
+        lambda document: [
+            *_find_default_mistakes(document, "supported_providers", "providers"),
+            *find_repeated_values(document, "supported_providers", "name", "the provider", ignores_case=True),
+        ]
+    )
 
     def build_providers(self) -> tuple[CloudProvider, ...]:
         return tuple(

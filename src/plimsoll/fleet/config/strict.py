@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from plimsoll.core.errors import InvalidQuantity
@@ -13,7 +21,7 @@ from plimsoll.core.quantity import Quantity
 from plimsoll.core.value_parsing import InvalidValue, parse_duration_s
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
 MOST: Final = 2**31 - 1
 _LONGEST_TEXT: Final = 1000
@@ -63,6 +71,8 @@ def _replace_null(value: Any) -> Any:
     return {} if value is None else value
 
 
+Finding = tuple[tuple[str | int, ...], str]
+"""A mistake by its path within the document that is checked."""
 Text = Annotated[str, Field(max_length=_LONGEST_TEXT)]
 Name = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
 Count = Annotated[int, Field(ge=0, le=MOST)]
@@ -89,7 +99,40 @@ def list_mistakes(error: ValidationError) -> list[Mistake]:
     return [_describe(found) for found in error.errors(include_url=False, include_context=True)]
 
 
-def raise_mistakes(title: str, mistakes: Sequence[tuple[tuple[str | int, ...], str]]) -> None:
+def check_whole(find: Callable[[dict[str, Any]], Iterable[Finding]]) -> Any:
+    """A validator of a mapping as it is written: its mistakes are reported beside those of its parts."""
+
+    def check(_model: Any, value: Any, validate: Callable[[Any], Any]) -> Any:
+        found = list(find(value)) if isinstance(value, dict) else []
+        try:
+            model = validate(value)
+        except ValidationError as error:
+            details = error.errors(include_url=False, include_context=True)
+            raise_mistakes("document", [*((part["loc"], _describe(part).reason) for part in details), *found])
+            raise
+        raise_mistakes("document", found)
+        return model
+
+    wrapping: Any = classmethod(check)  # pydantic's types know decorated methods only
+    return model_validator(mode="wrap")(wrapping)
+
+
+def list_values(document: dict[str, Any], name: str, key: str) -> list[Any]:
+    """A value of every mapping in a list of a document. What has another shape is a mistake of its own."""
+    items = document.get(name)
+    return [item.get(key) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def find_repeated_values(
+    document: dict[str, Any], name: str, key: str, noun: str, *, ignores_case: bool = False
+) -> list[Finding]:
+    """Texts that must be unique in a list of a document."""
+    texts = [value for value in list_values(document, name, key) if isinstance(value, str)]
+    repeated = find_repeated(text.lower() if ignores_case else text for text in texts)
+    return [((name,), f"{noun} {text!r} occurs twice") for text in repeated]
+
+
+def raise_mistakes(title: str, mistakes: Sequence[Finding]) -> None:
     """Ends a validator with several mistakes, each with the rest of its path; nothing happens if there are none."""
     if not mistakes:
         return

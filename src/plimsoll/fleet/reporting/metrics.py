@@ -122,6 +122,9 @@ class FleetMetrics(Collector):
 
     def observe_rows(self, rows: ObservedRows) -> None:
         self._rows = build_row_gauges(rows, self._policy)
+        live = {cluster.cluster_id for cluster in rows.capacity.clusters}
+        for cluster_id in set(self._reserved) - live:
+            del self._reserved[cluster_id]
 
     def _count_operation(self, kind: str, operation: str, *, is_success: bool) -> None:
         self._counts[f"{kind}_operations_total_count"][operation,] += 1
