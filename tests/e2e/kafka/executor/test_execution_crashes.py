@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 STEP = 1 if IS_LONG else 9
 """A short run crashes after every ninth call."""
 KILLS = 10
-OPTIONS = ExecutionOptions(
-    replication_throttle=200 * MB, progress_check_interval_s=0.1, concurrent_partition_movements_per_broker=2
-)
+OPTIONS = ExecutionOptions(replication_throttle=200 * MB, concurrent_partition_movements_per_broker=2)
 SIZE = MB // 4
 
 
