@@ -19,7 +19,7 @@ import pytest
 from kafka import KafkaAdminClient
 
 from benchmarks.kafka_executions import build_row, measure_executions
-from benchmarks.kafka_partitions import HEAP_MB, PARTITIONS, SETTINGS, create_topics
+from benchmarks.kafka_partitions import HEAP_MB, LOG_DIRS, PARTITIONS, SETTINGS, create_topics
 from plimsoll.kafka.brokers.connection_settings import parse_connection_settings
 from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
 from plimsoll.kafka.brokers.source import describe_cluster
@@ -51,7 +51,7 @@ def rows() -> Iterator[dict[str, Any]]:
     # In memory where the system has it: brokers make 60,000 files, and a slow disk is not what is measured.
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=memory) as directory:
-        kafka = RealKafka(distribution, Path(directory), heap_mb=HEAP_MB, settings=SETTINGS)
+        kafka = RealKafka(distribution, Path(directory), heap_mb=HEAP_MB, settings=SETTINGS, log_dirs=LOG_DIRS)
         try:
             kafka.start(BROKERS)
             held = create_topics(kafka, names, replication_factor=REPLICATION_FACTOR)

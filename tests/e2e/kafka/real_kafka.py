@@ -144,10 +144,12 @@ class RealKafka:
         *,
         heap_mb: int = 192,
         settings: Mapping[str, str] | None = None,
+        log_dirs: Sequence[str] = LOG_DIRS,
     ) -> None:
         """`settings`: further properties of brokers, which replace those above."""
         self._distribution = distribution
         self._settings = dict(settings or {})
+        self._log_dirs = log_dirs
         self._directory = directory
         self._heap_mb = heap_mb
         self._controller_port = lasting_port()
@@ -212,7 +214,7 @@ class RealKafka:
 
     def find_log_dirs(self, broker: int) -> tuple[str, ...]:
         """The paths of a broker's log directories."""
-        return tuple(str(self._brokers[broker].directory / name) for name in LOG_DIRS)
+        return tuple(str(self._brokers[broker].directory / name) for name in self._log_dirs)
 
     def start_broker(self, broker: int) -> None:
         """Start a broker and wait until it serves."""
@@ -388,7 +390,7 @@ class RealKafka:
         directory = self._directory / f"broker-{broker}"
         directory.mkdir()
         self._ports[broker] = (lasting_port(), lasting_port(), lasting_port())
-        for name in LOG_DIRS:
+        for name in self._log_dirs:
             (directory / name).mkdir()
             directory_id = generate_kafka_id(_ENTROPY)
             meta = f"version=1\ncluster.id={self.cluster_id}\nnode.id={broker}\ndirectory.id={directory_id}\n"
@@ -403,7 +405,7 @@ class RealKafka:
             user=SECURE_USER,
             password=SECURE_PASSWORD,
             key_store=self._key_store,
-            log_dirs=",".join(str(directory / name) for name in LOG_DIRS),
+            log_dirs=",".join(str(directory / name) for name in self._log_dirs),
         )
         text += "".join(f"{key}={value}\n" for key, value in self._settings.items())  # of two lines the last one holds
         (directory / "server.properties").write_text(text)
