@@ -28,6 +28,7 @@ SUBJECTS = {
     "informer": "informers over TLS: sync and watch of pods, against the official client",
     "planning": "plans of growth and removal: time, dense passes, cost over the bound, memory",
     "autoscaler": "one turn of the node autoscaler: cold, after a change, with many pending pods",
+    "autoscaler_rules": "turns of the node autoscaler with pods under rules: cold, idle, after small changes",
     "requests": "ProvisioningRequests: the largest one, a batch of checks, many small ones",
     "kafka": "plans for Kafka clusters: time, moves and bytes over the bound",
     "kafka_brokers": "a live Kafka cluster: description, proposal, movements, cost of the engine",

@@ -49,7 +49,8 @@ START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _OLD = "2026-01-01T00:00:00Z"
 _READY = [{"type": "Ready", "status": "True", "lastTransitionTime": _OLD, "lastHeartbeatTime": _OLD}]
 _UNSCHEDULABLE = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": _OLD}]
-_DEPLOYMENTS = 200
+DEPLOYMENTS = 200
+"""The controllers of a `SteadyCluster`."""
 
 
 class ManualClock:
@@ -73,12 +74,12 @@ class FilledInformer:
 
     resource = "filled by hand"
     has_synced = True
-    status = SimpleNamespace(trouble="")
+    status = SimpleNamespace(trouble="", contradiction="")
 
     def __init__(self) -> None:
         self.cache: Any = WritableCache()
 
-    def age_s(self) -> float:
+    def get_age_s(self) -> float:
         return 0.0
 
     async def wait_until_synced(self) -> None:
@@ -105,8 +106,14 @@ class FilledInformers:
     def __init__(self) -> None:
         self._known: dict[type, FilledInformer] = {}
 
-    def informer_for(self, kind: type, *_selection: Any) -> Any:
+    def get_informer(self, kind: type, *_selection: Any) -> Any:
         return self._known.setdefault(kind, FilledInformer())
+
+    def list_bad(self) -> tuple[Any, ...]:
+        return ()
+
+    def set_aside(self, _uid: Any, _problem: str) -> None:
+        """Every object can be judged."""
 
 
 class EmptyAnswers:
@@ -178,7 +185,7 @@ class TableProvider:
     async def node_group_for_node(self, node: NodeRef) -> Any:
         return self.home.get(node.provider_id)
 
-    async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
+    async def find_owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
         home = self.home
         return {
             node_ref.name: NodeOwner(group=home[node_ref.provider_id].id, has_instance=True)
@@ -243,13 +250,13 @@ class ProvisioningProvider(TableProvider):
         return self.shapes[node.labels["node.kubernetes.io/instance-type"]].price
 
 
-def node_of(name: str, group: TableGroup) -> Node:
+def node_of(name: str, group: TableGroup, *, zone: str = "zone-a") -> Node:
     shape = group.shape
     labels = {
         "kubernetes.io/hostname": name,
         "group": group.id,
         "node.kubernetes.io/instance-type": shape.name,
-        "topology.kubernetes.io/zone": "zone-a",
+        "topology.kubernetes.io/zone": zone,
     }
     return msgspec.convert(
         {
@@ -277,9 +284,11 @@ class Workload:
     requests: Sequence[Mapping[str, str]] = field(default_factory=list)
     pools: int = 0
     """Controllers take turns in asking for one of so many kinds of nodes; 0: for none."""
+    rules: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """By controller: what the spec of its pods says about other pods."""
 
     @classmethod
-    def of(cls, controllers: int, *, seed: int) -> Workload:
+    def of(cls, controllers: int, *, seed: int, rules: Mapping[int, Mapping[str, Any]] | None = None) -> Workload:
         random = np.random.default_rng(seed)
         cpu = random.integers(2, 10, controllers) * 50
         memory = random.integers(2, 14, controllers) * 64
@@ -287,7 +296,8 @@ class Workload:
             requests=[
                 {"cpu": f"{millis}m", "memory": f"{mebis}Mi"}
                 for millis, mebis in zip(cpu.tolist(), memory.tolist(), strict=True)
-            ]
+            ],
+            rules=rules or {},
         )
 
     def pod(self, number: int, node: str) -> Pod:
@@ -308,6 +318,7 @@ class Workload:
                     "nodeName": node,
                     "nodeSelector": {"pool": f"p{owner % self.pools}"} if self.pools else {},
                     "containers": [{"name": "c", "resources": {"requests": self.requests[owner]}}],
+                    **self.rules.get(owner, {}),
                 },
                 "status": {"phase": "Running" if node else "Pending", "conditions": [] if node else _UNSCHEDULABLE},
             },
@@ -349,9 +360,20 @@ async def _inline(plan: Callable[[], Any]) -> Any:
 
 
 class SteadyCluster:
-    """So many nodes in twenty groups, full by two thirds, and a Bench on it."""
+    """So many nodes in twenty groups, full by two thirds, and a Bench on it.
 
-    def __init__(self, *, nodes: int, pods_each: int, seed: int = 1) -> None:
+    `rules`: what the pods of some controllers say about other pods. No node holds two pods of one controller.
+    """
+
+    def __init__(
+        self,
+        *,
+        nodes: int,
+        pods_each: int,
+        seed: int = 1,
+        zones: int = 1,
+        rules: Mapping[int, Mapping[str, Any]] | None = None,
+    ) -> None:
         shape = next(n1_shape for n1_shape in n1_shapes() if n1_shape.name == "n1-standard-16")
         names = [f"node-{number}" for number in range(nodes)]
         groups = [
@@ -365,19 +387,43 @@ class SteadyCluster:
         ]
         self.bench = AutoscalerBenchmark(TableProvider(groups))
         self._random = np.random.default_rng(seed)
-        self._work = Workload.of(_DEPLOYMENTS, seed=seed)
-        self._nodes = self.bench.informers.informer_for(Node)
-        self._pods = self.bench.informers.informer_for(Pod)
+        self._work = Workload.of(DEPLOYMENTS, seed=seed, rules=rules)
+        self._zones = zones
+        self._nodes = self.bench.informers.get_informer(Node)
+        self._pods = self.bench.informers.get_informer(Pod)
         self.names = names
         self.groups = groups
         self._numbers = iter(range(10**9))
-        self._nodes.put(*(node_of(name, groups[index % 20]) for index, name in enumerate(names)))
+        self._nodes.put(*(self._node(index) for index in range(nodes)))
         self._pods.put(*(self._made(name) for name in names for _ in range(pods_each)))
-        sets = self.bench.informers.informer_for(ReplicaSet)
-        sets.put(*(replica_set(f"web-{index}", nodes * pods_each // _DEPLOYMENTS) for index in range(_DEPLOYMENTS)))
+        sets = self.bench.informers.get_informer(ReplicaSet)
+        sets.put(*(replica_set(f"web-{index}", nodes * pods_each // DEPLOYMENTS) for index in range(DEPLOYMENTS)))
+
+    def _node(self, index: int) -> Node:
+        return node_of(self.names[index], self.groups[index % 20], zone=f"zone-{'abc'[index % self._zones]}")
 
     def _made(self, node: str) -> Pod:
         return self._work.pod(next(self._numbers), node)
+
+    def replace_pods(self, count: int) -> None:
+        """So many pods go, and another one of the same controller comes to the same node for each."""
+        pods = self._pods.cache.list()
+        for index in self._random.choice(len(pods), size=count, replace=False).tolist():
+            gone = pods[index]
+            owner = int(gone.metadata.labels["app"].removeprefix("web-"))
+            number = (next(self._numbers) // DEPLOYMENTS + 1) * DEPLOYMENTS + owner
+            self._numbers = iter(range(number + 1, 10**9))
+            self._pods.remove(gone)
+            self._pods.put(self._work.pod(number, gone.spec.node_name))
+
+    def add_pending(self) -> Pod:
+        """One more pod, which finds no place yet."""
+        pod = self._made("")
+        self._pods.put(pod)
+        return pod
+
+    def remove_pod(self, pod: Pod) -> None:
+        self._pods.remove(pod)
 
     def change(self, share: float, *, pending: int = 0) -> None:
         """So large a part of pods is replaced, of nodes written anew; and so many pods find no place."""
@@ -388,7 +434,7 @@ class SteadyCluster:
         self._pods.put(*(self._made(pod.spec.node_name or self.names[0]) for pod in gone))
         self._pods.put(*(self._made("") for _ in range(pending)))
         touched = self._random.choice(len(self.names), size=int(len(self.names) * share), replace=False).tolist()
-        self._nodes.put(*(node_of(self.names[index], self.groups[index % 20]) for index in touched))
+        self._nodes.put(*(self._node(index) for index in touched))
 
 
 def waiting_cluster(*, pods: int, controllers: int, groups: int, seed: int = 1) -> AutoscalerBenchmark:
@@ -398,8 +444,8 @@ def waiting_cluster(*, pods: int, controllers: int, groups: int, seed: int = 1) 
         TableProvider(TableGroup(id=f"group-{shape.name}", shape=shape, target=0) for shape in shapes)
     )
     work = Workload.of(controllers, seed=seed)
-    bench.informers.informer_for(Pod).put(*(work.pod(number, "") for number in range(pods)))
-    bench.informers.informer_for(ReplicaSet).put(
+    bench.informers.get_informer(Pod).put(*(work.pod(number, "") for number in range(pods)))
+    bench.informers.get_informer(ReplicaSet).put(
         *(replica_set(f"web-{number}", pods // controllers) for number in range(controllers))
     )
     return bench
@@ -426,6 +472,6 @@ def cluster_of_n22(*, seed: int = 22) -> AutoscalerBenchmark:
         ],
         pools=5,
     )
-    bench.informers.informer_for(Pod).put(*(work.pod(number, "") for number in range(30_000)))
-    bench.informers.informer_for(ReplicaSet).put(*(replica_set(f"web-{number}", 100) for number in range(300)))
+    bench.informers.get_informer(Pod).put(*(work.pod(number, "") for number in range(30_000)))
+    bench.informers.get_informer(ReplicaSet).put(*(replica_set(f"web-{number}", 100) for number in range(300)))
     return bench
