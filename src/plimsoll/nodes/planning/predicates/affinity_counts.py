@@ -62,10 +62,7 @@ def find_matching_rows(term: AffinityTerm, arrays: NodeArrays, namespaces: Mappi
     """Rows with a running pod that matches the term."""
     running_pods = arrays.running_pods
     selected = running_pods.build_empty_selection()
-    for number, label_group in enumerate(running_pods.label_groups.label_groups):
-        selected[number] = term.selects(
-            label_group.namespace, label_group.labels, namespaces.get(label_group.namespace, {})
-        )
+    selected[running_pods.label_groups.find_selected(term, namespaces)] = True
     return np.flatnonzero(running_pods.count_selected(selected, skip_terminating=False))
 
 

@@ -132,11 +132,8 @@ def _count_constraint(
 
 
 def _count_matching_pods(selector: LabelSelector, namespace: str, arrays: NodeArrays) -> Ints:
-    """[N]: pods of the namespace that match and stay. An empty selector counts no pods."""
+    """[N]: pods of the namespace that match and stay."""
     running_pods = arrays.running_pods
     selected = running_pods.build_empty_selection()
-    if not selector.is_empty:
-        for number in running_pods.label_groups.find_candidates(selector, namespace):
-            label_group = running_pods.label_groups.label_groups[number]
-            selected[number] = label_group.namespace == namespace and selector.matches(label_group.labels)
+    selected[running_pods.label_groups.find_counted(selector, namespace)] = True
     return running_pods.count_selected(selected, skip_terminating=True)

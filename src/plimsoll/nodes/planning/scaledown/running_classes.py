@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
     from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
-    from plimsoll.nodes.planning.state.node_arrays import LabelGroups, NodeArrays
+    from plimsoll.nodes.planning.state.node_arrays import NodeArrays
     from plimsoll.nodes.planning.state.node_pods import PodKind, PodsByNode
     from plimsoll.nodes.planning.state.node_pods import PodKinds as PodKindIndex
+    from plimsoll.nodes.planning.state.running_pods import LabelGroups
     from plimsoll.scheduling.affinity_terms import AffinityTerm
     from plimsoll.scheduling.cluster_view import ClusterView
     from plimsoll.scheduling.storage import Storage
