@@ -45,6 +45,8 @@ class ScaleDownPart:
 
     unneeded: tuple[UnneededNode, ...] = ()
     unneeded_since: Mapping[str, datetime] = field(default_factory=dict)
+    postponed: tuple[str, ...] = ()
+    """Nodes whose removal was not simulated because the effort of this turn was used up."""
     unremovable: tuple[UnremovableNode, ...] = ()
     """Nodes that are needed, each with its reason, then unneeded ones that stay for now."""
     skipped: Reason | None = None

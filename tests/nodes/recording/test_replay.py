@@ -203,6 +203,7 @@ def test_what_is_remembered_comes_back(times: Any, names: frozenset[str], number
         unremovable_until=moments,
         controllers={("default", "ReplicaSet", "rs"): ControllerInfo(exists=False, replicas=numbers[0])},
         hints={PodKey("default", "p"): "n1"},
+        postponed=tuple(sorted(names)),
         being_deleted=names,
         unready=names,
         booked=names,

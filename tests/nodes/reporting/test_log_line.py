@@ -32,6 +32,10 @@ NEEDED = Reason(code="NeededAgain", message="pods came")
     ("one", "sentence"),
     [
         (loop_result(), "nothing to do"),
+        (
+            loop_result(scale_down=ScaleDownPart(postponed=("n1", "n2"))),
+            "2 nodes not looked at, which come first in the next turn",
+        ),
         (scaled_up_loop(scale_up(option("g", size=1), waiting("p"), nodes=2)), "scaled up g 1->3 for 2 pods"),
         (scaled_up_loop(scale_up(option("n", exists=False), waiting("p"))), "scaled up new n 0->1 for 1 pod"),
         (

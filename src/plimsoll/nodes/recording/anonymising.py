@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_NAMES: Final = frozenset({"names", "knownAs", "id", "leavingNodes", "unreadyNodes", "bookedNodes", "profile"})
+_NAMES: Final = frozenset(
+    {"names", "knownAs", "id", "leavingNodes", "postponedNodes", "unreadyNodes", "bookedNodes", "profile"}
+)
 _ENTRIES: Final = frozenset({"entry", "bundle"})
 _TEXTS: Final = frozenset({"notUsable", "why", "problem"})
 _ANNOTATIONS: Final = (

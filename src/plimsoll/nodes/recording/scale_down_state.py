@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime  # noqa: TC003 - msgspec reads annotations at run time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from plimsoll.core.values import Value
 from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
@@ -44,6 +46,8 @@ class _Known(Value):
     unremovable_until: tuple[_Moment, ...] = ()
     owners: tuple[_Owner, ...] = ()
     hints: tuple[_Hint, ...] = ()
+    postponed_nodes: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Mostly none, and then not written."""
     leaving_nodes: tuple[str, ...] = ()
     deletions: tuple[_Deletions, ...] | None = None
     unready_nodes: tuple[str, ...] = ()
@@ -64,6 +68,7 @@ def encode_state(known: ScaleDownState) -> Json:
         hints=tuple(
             _Hint(namespace=key.namespace, name=key.name, node_name=node) for key, node in sorted(known.hints.items())
         ),
+        postponed_nodes=known.postponed or msgspec.UNSET,
         leaving_nodes=tuple(sorted(known.being_deleted)),
         deletions=None
         if deletions is None
@@ -89,6 +94,7 @@ def read_state(value: Any) -> ScaleDownState:
             for owner in written.owners
         },
         hints={PodKey(hint.namespace, hint.name): hint.node_name for hint in written.hints},
+        postponed=() if isinstance(written.postponed_nodes, msgspec.UnsetType) else written.postponed_nodes,
         being_deleted=frozenset(written.leaving_nodes),
         deletions=None if deletions is None else {deletion.group: deletion.count for deletion in deletions},
         unready=frozenset(written.unready_nodes),

@@ -120,6 +120,8 @@ def _describe_removals(loop: LoopResult) -> Iterator[str]:
     if waiting > 0:
         why = f", {part.skipped}" if part.skipped is not None else ""
         yield f"{_format_count(waiting, 'unneeded node')} not gone yet{why}"
+    if part.postponed:
+        yield f"{_format_count(len(part.postponed), 'node')} not looked at, which come first in the next turn"
 
 
 def _describe_finished(loop: LoopResult) -> Iterator[str]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.loop_result import ScaleDownPart
 from plimsoll.nodes.model.results import RemovalResult
-from plimsoll.nodes.model.scale_down_plan import NodesToDelete
+from plimsoll.nodes.model.scale_down_plan import NodesToDelete, UnremovableNode
+from plimsoll.nodes.planning.consolidation.verification import verify_removals
 from plimsoll.nodes.planning.scaledown.eligibility import RECENTLY_UNREMOVABLE, ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaledown.selection import select_nodes_to_delete
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.actuation.taints import SoftTaints
     from plimsoll.nodes.config.policy import Policy, ScaleDown
     from plimsoll.nodes.model.results import FinishedRemoval
-    from plimsoll.nodes.model.scale_down_plan import NodeRemoval, UnremovableNode
+    from plimsoll.nodes.model.scale_down_plan import NodeRemoval
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.plan_runner import PlanRunner
     from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo, ControllerKey
@@ -113,6 +114,7 @@ class ScaleDownOrchestrator:
         self._unremovable_until: dict[str, datetime] = {}
         self._unremovable_reasons: dict[str, Reason] = {}
         self._hints: dict[PodKey, str] = {}
+        self._postponed: tuple[str, ...] = ()
         self.cooldowns = Cooldowns()
 
     def forget(self) -> None:
@@ -140,6 +142,7 @@ class ScaleDownOrchestrator:
         part = ScaleDownPart(
             unneeded=simulation.unneeded,
             unneeded_since=dict(self._unneeded_since),
+            postponed=simulation.postponed,
             # Upcoming nodes are in the snapshot too, but no user knows their names.
             unremovable=tuple(
                 self._with_first_reason(unremovable)
@@ -218,7 +221,24 @@ class ScaleDownOrchestrator:
             if result.is_done:
                 self.cooldowns.added.note(result.group, context.now)
         part = replace(part, replacements=consolidated.replacing, savings_per_hour=consolidated.savings_per_hour)
-        return part, replace(chosen_nodes, removals=_limit_parallel(consolidated.removals, context.policy.scale_down))
+        removals = _limit_parallel(consolidated.removals, context.policy.scale_down)
+        return part, await self._verify(replace(chosen_nodes, removals=removals), context)
+
+    async def _verify(self, chosen_nodes: NodesToDelete, context: ScaleDownContext) -> NodesToDelete:
+        """The removals of consolidation for whose pods the plain rules know places too."""
+        if all(removal.is_empty for removal in chosen_nodes.removals):
+            return chosen_nodes
+        verified = await self._run_planner(
+            lambda: verify_removals(
+                context.snapshot,
+                context.policy,
+                chosen_nodes.removals,
+                now=context.now,
+                state=self._build_state(context),
+            )
+        )
+        refused = tuple(UnremovableNode(node=node, reason=reason) for node, reason in verified.refused.items())
+        return replace(chosen_nodes, removals=verified.removals, unremovable=(*chosen_nodes.unremovable, *refused))
 
     def _select_nodes(self, simulation: ScaleDownSimulation, context: ScaleDownContext) -> NodesToDelete:
         """The nodes to delete now; with local delays, without groups that are in cooldown themselves."""
@@ -246,6 +266,7 @@ class ScaleDownOrchestrator:
             unremovable_until=self._unremovable_until,
             controllers=context.controllers,
             hints=self._hints,
+            postponed=self._postponed,
             being_deleted=busy.nodes,
             deletions=busy.by_group,
             unready=context.unready,
@@ -256,6 +277,7 @@ class ScaleDownOrchestrator:
 
     def _remember(self, simulation: ScaleDownSimulation, now: datetime) -> None:
         self._hints = simulation.build_pod_hints()
+        self._postponed = simulation.postponed
         self._unneeded_since = {
             unneeded_node.node: self._unneeded_since.get(unneeded_node.node, now)
             for unneeded_node in simulation.unneeded

@@ -29,6 +29,7 @@ from plimsoll.nodes.planning.consolidation.limits import (
     compute_disruption_costs,
     compute_node_prices,
 )
+from plimsoll.nodes.planning.scaledown.counted_removals import CountedRemovals
 from plimsoll.nodes.planning.scaledown.eligibility import (
     EligibilityChecker,
     ScaleDownState,
@@ -36,6 +37,7 @@ from plimsoll.nodes.planning.scaledown.eligibility import (
     find_shrinkable_groups,
 )
 from plimsoll.nodes.planning.scaledown.planner import (
+    NOT_TRIED,
     build_drain_rules,
     build_no_place_reason,
     find_blocking_pod,
@@ -77,6 +79,7 @@ NOT_EMPTY: Final = "NotEmpty"
 NOT_WORTH_IT: Final = "NotWorthTheDisruption"
 LIMITED: Final = "DisruptionLimitReached"
 CHEAPEST_TO_KEEP: Final = "CheapestToKeep"
+NO_EFFORT_LEFT: Final = Reason(code=NOT_TRIED, message="the effort of this turn is used up")
 _SAVINGS_WEIGHT: Final = 2.0
 """A saving of a share of a group's cost justifies twice that share of its disruption cost."""
 
@@ -126,7 +129,8 @@ def consolidate(
     consolidator = _Consolidator(problem, checker, options or ConsolidationOptions())
     consolidator.remove_in_bulk()
     consolidator.remove_unused()
-    consolidator.remove_one_by_one()
+    consolidator.remove_counted()
+    consolidator.remove_others()
     consolidator.replace_expensive_nodes()
     return consolidator.build_result()
 
@@ -226,12 +230,21 @@ class _Consolidator:
             if row not in self._moves and row not in self._moved_pods and self._limits.allows(row):
                 self._take(row, ())
 
-    def remove_one_by_one(self) -> None:
-        """Remove nodes with pods that have inter-pod rules or volumes, the most expensive first."""
-        rows = self._removable & self._worth_it & self._problem.interacting
-        if not rows.any():
-            return
-        simulator = RemovalSimulator(
+    def remove_counted(self) -> None:
+        """Remove nodes with pods that have rules about each other, by counts per domain."""
+        rows = self._removable & self._worth_it & self._problem.interacting & ~self._problem.uncounted
+        if rows.any():
+            self._remove_one_by_one(rows, CountedRemovals)
+
+    def remove_others(self) -> None:
+        """Remove nodes with pods that have ports or volumes, by the plain rules."""
+        rows = self._removable & self._worth_it & self._problem.uncounted
+        if rows.any():
+            self._remove_one_by_one(rows, RemovalSimulator)
+
+    def _remove_one_by_one(self, rows: Flags, simulate: type[CountedRemovals | RemovalSimulator]) -> None:
+        """The most expensive nodes first."""
+        simulator = simulate(
             self._problem,
             receives=self._receives,
             removed=self._moves,
@@ -240,11 +253,14 @@ class _Consolidator:
         )
         for row in self._sort_by_price(rows):
             # A node that received pods stays: no pod moves twice.
-            if simulator.checks_left < 0 or simulator.moved_pods.get(row) or not self._limits.allows(row):
+            if simulator.moved_pods.get(row) or not self._limits.allows(row):
+                continue
+            if simulator.effort_left < 0:
+                self._unremovable[row] = NO_EFFORT_LEFT
                 continue
             found = simulator.simulate_removal(row)
             if isinstance(found, Unplaceable):
-                self._unremovable[row] = build_no_place_reason(found.pod)
+                self._unremovable[row] = NO_EFFORT_LEFT if found.gave_up else build_no_place_reason(found.pod)
             else:
                 self._take(row, found)
         self._moved_pods = simulator.moved_pods

@@ -59,6 +59,8 @@ class ScaleDownState:
     controllers: Mapping[ControllerKey, ControllerInfo] = field(default_factory=dict)
     hints: Mapping[PodKey, str] = field(default_factory=dict)
     """Pod to the node on which it fit in the last simulation."""
+    postponed: tuple[str, ...] = ()
+    """Nodes that the last simulation had no effort left for, in its order: they come first now."""
     being_deleted: frozenset[str] = frozenset()
     """Nodes being deleted that may not be tainted yet."""
     deletions: Mapping[str, int] | None = None

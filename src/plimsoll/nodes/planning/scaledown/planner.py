@@ -16,6 +16,7 @@ from plimsoll.core.durations import add_seconds
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.reasons import BLOCKED_BY_POD, WAITS_FOR_COMPLETION
 from plimsoll.nodes.model.scale_down_plan import UnneededNode, UnremovableNode
+from plimsoll.nodes.planning.scaledown.counted_removals import CountedRemovals
 from plimsoll.nodes.planning.scaledown.drainability import NOT_ENOUGH_PDB, DrainOutcome, DrainRules
 from plimsoll.nodes.planning.scaledown.eligibility import (
     BOOKED,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 NO_PLACE: Final = "NoPlaceToMovePods"
 NOT_TRIED: Final = "NotTriedThisTime"
+_NO_EFFORT_LEFT: Final = "the effort of this turn is used up; the next turn begins with it"
 # Looking up an enum member costs more than all other work per node.
 _REMOVED: Final = int(RemovalStatus.REMOVED)
 _NO_ROOM: Final = int(RemovalStatus.NO_ROOM)
@@ -68,6 +70,8 @@ class ScaleDownSimulation:
     utilization: Utilization
     groups: Mapping[str, ShrinkableGroup]
     receives: Flags
+    postponed: tuple[str, ...] = ()
+    """Nodes that there was no effort left for, in order: the next simulation begins with them."""
     _bulk: Ints
     _moved_pods: MovedPods = field(default_factory=dict)
 
@@ -107,6 +111,7 @@ def find_unneeded(
     candidates = _Candidates(problem, utilization, checker)
     candidates.try_empty()
     candidates.try_simple()
+    candidates.try_counted()
     candidates.try_others()
     return candidates.build_result()
 
@@ -121,6 +126,8 @@ class _Candidates:
         self._policy: ScaleDown = checker.policy.scale_down
         self._unremovable: dict[int, Reason] = {}
         self._retried: set[int] = set()
+        self._postponed: list[str] = []
+        self._gave_up: list[str] = []
         self._removed: dict[int, None] = {}
         self._risky: set[int] = set()
         self._pdbs_left: Ints = problem.rules.pdbs.allowed.copy()
@@ -164,10 +171,16 @@ class _Candidates:
         return self._sort_best_first(empty), self._select_shortlist(self._sort_best_first(occupied))
 
     def _sort_best_first(self, rows: list[int]) -> list[int]:
+        """Nodes unneeded before keep their place; then those that the last simulation did not get to."""
         known = self._checker.state.unneeded_since
+        places = {name: place for place, name in enumerate(self._checker.state.postponed)}
         names = self._problem.arrays.names
         share = self._utilization.share.tolist()
-        return sorted(rows, key=lambda row: (names[row] not in known, share[row], names[row]))
+        last = len(places)
+        return sorted(
+            rows,
+            key=lambda row: (names[row] not in known, places.get(names[row], last), share[row], names[row]),
+        )
 
     def _select_shortlist(self, rows: list[int]) -> list[int]:
         """The occupied nodes that are checked in this loop iteration; the rest is reported as not tried."""
@@ -220,17 +233,33 @@ class _Candidates:
         else:
             self._unremovable[row] = _build_not_tried_reason("enough nodes were found unneeded")
 
+    def try_counted(self) -> None:
+        """Try nodes with pods that have rules about each other, one at a time, by counts per domain."""
+        problem = self._problem
+        order = [row for row in self._occupied if problem.interacting[row] and not problem.uncounted[row]]
+        if order:
+            self._moved_pods, _ = apply_moves(problem, self._bulk)
+            simulator = CountedRemovals(
+                problem,
+                receives=self._receives,
+                removed=tuple(self._removed),
+                moved_pods=self._moved_pods,
+                hints=self._checker.state.hints,
+            )
+            for row in order:
+                self._try_removal(row, simulator)
+            self._moved_pods = simulator.moved_pods
+
     def try_others(self) -> None:
-        """Try nodes with pods that have inter-pod rules, one at a time."""
-        order = [row for row in self._occupied if self._problem.interacting[row]]
+        """Try nodes with pods that have ports or volumes, one at a time, by the plain rules."""
+        order = [row for row in self._occupied if self._problem.uncounted[row]]
         if not order:
             return
-        moved_pods, _ = apply_moves(self._problem, self._bulk)
-        gone = tuple(self._removed)
+        moved_pods = self._moved_pods or apply_moves(self._problem, self._bulk)[0]
         simulator = RemovalSimulator(
             self._problem,
             receives=self._receives,
-            removed=gone,
+            removed=tuple(self._removed),
             moved_pods=moved_pods,
             hints=self._checker.state.hints,
         )
@@ -238,9 +267,12 @@ class _Candidates:
             self._try_removal(row, simulator)
         self._moved_pods = simulator.moved_pods
 
-    def _try_removal(self, row: int, simulator: RemovalSimulator) -> None:
-        if self._left <= 0 or simulator.checks_left < 0:
-            self._unremovable[row] = _build_not_tried_reason("enough nodes were looked at")
+    def _try_removal(self, row: int, simulator: RemovalSimulator | CountedRemovals) -> None:
+        if self._left <= 0:
+            self._unremovable[row] = _build_not_tried_reason("enough nodes were found unneeded")
+            return
+        if simulator.effort_left < 0:
+            self._postpone(row)
             return
         if (self._pdb_use[row] > self._pdbs_left).any():
             self._unremovable[row] = self._explain_exhausted_pdbs(row)
@@ -249,13 +281,18 @@ class _Candidates:
         found = simulator.simulate_removal(row)
         if isinstance(found, Unplaceable):
             if found.gave_up:
-                self._unremovable[row] = _build_not_tried_reason("enough nodes were looked at")
+                self._postpone(row, gave_up=True)
             else:
                 self._unremovable[row] = build_no_place_reason(found.pod)
                 self._retried.add(row)
             return
         self._take(row)
         self._left -= 1
+
+    def _postpone(self, row: int, *, gave_up: bool = False) -> None:
+        """Leave a node to the next turn; one that used up the effort comes after those that were not looked at."""
+        self._unremovable[row] = _build_not_tried_reason(_NO_EFFORT_LEFT)
+        (self._gave_up if gave_up else self._postponed).append(self._problem.arrays.names[row])
 
     def _take(self, row: int) -> None:
         self._removed[row] = None
@@ -289,6 +326,7 @@ class _Candidates:
             utilization=self._utilization,
             groups=self._checker.groups,
             receives=self._receiving,
+            postponed=(*self._postponed, *self._gave_up),
             _bulk=self._bulk,
             _moved_pods=self._moved_pods,
         )

@@ -18,6 +18,7 @@ from plimsoll.nodes.planning.predicates.static_predicates import get_refusal_cac
 from plimsoll.nodes.planning.scaledown.drainability import DrainOutcome
 from plimsoll.nodes.planning.scaledown.drainability_cache import DrainabilityCache
 from plimsoll.nodes.planning.scaledown.running_classes import RunningClassesCache
+from plimsoll.nodes.planning.scaledown.term_counts import TermCountsCache
 from plimsoll.nodes.planning.state.node_arrays import NodeArraysCache
 from plimsoll.nodes.planning.state.node_pods import PodsByNodeCache
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.scaledown.drainability import DrainabilityStatus, DrainRules
     from plimsoll.nodes.planning.scaledown.drainability_cache import KindDrainability
     from plimsoll.nodes.planning.scaledown.running_classes import RunningClasses
+    from plimsoll.nodes.planning.scaledown.term_counts import TermCounts
     from plimsoll.nodes.planning.state.node_arrays import NodeArrays
     from plimsoll.nodes.planning.state.node_pods import PodsByNode
     from plimsoll.scheduling.cluster_view import PlacedPod, PodKey
@@ -65,6 +67,8 @@ class ScaleDownProblem:
     """Row to the kind of the first pod that blocks the removal."""
     interacting: Flags
     """[N]: rows with pods to move that depend on other pods, or have volumes or ports."""
+    uncounted: Flags
+    """[N]: rows with pods to move that have volumes or ports: only the plain rules can move them."""
     cache: PlannerCache
 
     @classmethod
@@ -82,9 +86,9 @@ class ScaleDownProblem:
         requests = np.where((first < len(pods_by_node.kind))[:, None], predicates.requests, 0)
         columns = np.flatnonzero((requests > 0).any(axis=0))
         drainability = known.get(DrainabilityCache).update(pods_by_node, rules)
-        interacting_kinds = (
-            drainability.moves & (kinds.class_of >= 0) & _select_flags(kinds.interacting, kinds.class_of)
-        )
+        movable = drainability.moves & (kinds.class_of >= 0)
+        interacting_kinds = movable & _select_flags(kinds.interacting, kinds.class_of)
+        uncounted_kinds = movable & _select_flags(_find_uncounted(kinds), kinds.class_of)
         return cls(
             snapshot=snapshot,
             rules=rules,
@@ -100,6 +104,7 @@ class ScaleDownProblem:
             pdb_use=_count_pdb_use(pods_by_node, rules, drainability),
             blocking_kind=_find_first_blocking(pods_by_node, drainability.blocks),
             interacting=_count_pods(pods_by_node, interacting_kinds) > 0,
+            uncounted=_count_pods(pods_by_node, uncounted_kinds) > 0,
             cache=known,
         )
 
@@ -107,6 +112,11 @@ class ScaleDownProblem:
     def statuses(self) -> tuple[DrainabilityStatus, ...]:
         """The drainability per kind [K]."""
         return self.drainability.statuses
+
+    def get_term_counts(self) -> TermCounts:
+        """The rules of the pods about each other, as counts."""
+        cache = self.cache.get(TermCountsCache)
+        return cache.update(self.running_classes.table, self.arrays, self.snapshot.view.namespaces)
 
     def list_pods_to_move(self, row: int) -> list[PodToMove]:
         """Pods of a node that must be rescheduled if it is removed."""
@@ -190,6 +200,12 @@ def _find_first_pods(pods_by_node: PodsByNode, kinds: RunningClasses) -> Ints:
     # Written from the last to the first, so that the first one remains.
     first[classes[ours]] = np.arange(pods - 1, -1, -1, dtype=np.int64)[ours]
     return first
+
+
+def _find_uncounted(kinds: RunningClasses) -> Flags:
+    """[C]: classes with ports or volumes, for which counts of labels are not enough."""
+    found = [bool(pods.scheduling_key.ports or pods.volumes) for pods in kinds.table]
+    return np.array(found, dtype=np.bool_)
 
 
 def _select_flags(flags: Flags, numbers: Ints) -> Flags:

@@ -16,7 +16,7 @@ from plimsoll.nodes.model.reasons import BELOW_MINIMUM
 from plimsoll.nodes.model.scale_down_plan import NodeRemoval, NodesToDelete, PodMove, UnremovableNode
 from plimsoll.nodes.planning.scaledown.eligibility import MIN_SIZE_REACHED, ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import NO_PLACE
-from plimsoll.nodes.planning.scaledown.simulator import RemovalSimulator, Unplaceable
+from plimsoll.nodes.planning.scaledown.simulator import VERIFICATION_EFFORT, RemovalSimulator, Unplaceable
 from plimsoll.nodes.planning.state.resource_limits import (
     CountedNode,
     MinimumLimit,
@@ -166,6 +166,7 @@ class _Selection:
             receives=self._simulation.receives,
             removed=[row_of[node.node] for node in self._chosen],
             hints=self._simulation.build_pod_hints(),
+            effort=VERIFICATION_EFFORT,
         )
         for unneeded_node in drained:
             found = simulator.simulate_removal(row_of[unneeded_node.node])

@@ -31,8 +31,12 @@ if TYPE_CHECKING:
     from plimsoll.solver.consolidation.consolidate import Limits, Removals
     from plimsoll.solver.problem import Flags, Floats, Ints
 
-MAX_CHECKS: Final = 200_000
+MAX_EFFORT: Final = 200_000
 """Pairs of pod and node that one plan checks one by one."""
+VERIFICATION_EFFORT: Final = 100_000_000
+"""The same for the few nodes that are about to be removed: a verification is not cut short."""
+_PODS_PER_EFFORT: Final = 10
+"""Rules about other pods are prepared by counting all pods, of which so many cost as much as one check."""
 MANY_REMOVALS: Final = 200
 """From this many removals on, the first candidates are emptied into the last ones first."""
 
@@ -191,6 +195,7 @@ class RemovalSimulator:
         removed: Iterable[int] = (),
         moved_pods: Mapping[int, Sequence[PodToMove]] | None = None,
         hints: Mapping[PodKey, str] | None = None,
+        effort: int = MAX_EFFORT,
     ) -> None:
         """`removed`: rows that are removed already; `moved_pods`: pods moved to their rows before."""
         self._problem = problem
@@ -199,7 +204,7 @@ class RemovalSimulator:
         self.free: Ints = problem.free.copy()
         self.moved_pods: MovedPods = defaultdict(list)
         self.moves: list[PodMove] = []
-        self.checks_left = MAX_CHECKS
+        self.effort_left = effort
         self._states: dict[str, NodeState] = dict(problem.snapshot.view.nodes)
         self._repelling = {state.name: None for state in problem.snapshot.view.anti_affine_nodes}
         for row in removed:
@@ -214,20 +219,32 @@ class RemovalSimulator:
         groups: dict[object, EquivalenceClass] = {}
         free = self.free.copy()
         placed_at: list[tuple[PodToMove, int]] = []
+        preparation = 0
         for pod in self._sort_largest_first(pods):
             placed, number = pod
             # Pods of a class are exchangeable except for their claims.
             class_key = placed.key if placed.claims else number
-            group = groups.get(class_key) or groups.setdefault(
-                class_key, replay.add_equivalence_class(remove_node_name(placed.pod))
-            )
+            group = groups.get(class_key)
+            if group is None:
+                group = groups[class_key] = replay.add_equivalence_class(remove_node_name(placed.pod))
+                preparation += self._count_preparation(number)
             found = self._find_first_fit(replay, group, pod, free, without=row)
             if found is None:
-                return Unplaceable(pod=placed.key, gave_up=self.checks_left < 0)
+                gave_up = self.effort_left < 0
+                self.effort_left -= preparation
+                return Unplaceable(pod=placed.key, gave_up=gave_up)
             replay.place(group, self._problem.arrays.names[found], str(placed.key))
             free[found] -= self._problem.requests[number]
             placed_at.append((pod, found))
+        # Charged at the end: however large the cluster is, each turn gets to one node at least.
+        self.effort_left -= preparation
         return self._commit_moves(row, placed_at)
+
+    def _count_preparation(self, number: int) -> int:
+        """The effort of counting the pods that the rules of a class look at."""
+        if not self._problem.running_classes.interacting[number]:
+            return 0
+        return len(self._problem.pods_by_node.kind) // _PODS_PER_EFFORT
 
     def _commit_moves(self, row: int, placed_at: list[tuple[PodToMove, int]]) -> tuple[PodMove, ...]:
         names = self._problem.arrays.names
@@ -243,7 +260,8 @@ class RemovalSimulator:
         requests = self._problem.requests
         largest = np.maximum(requests.max(axis=0, initial=1), 1)
         size = np.round((requests / largest).max(axis=1, initial=0.0), 9)
-        return sorted(pods, key=lambda pod: (-size[pod.class_number], pod.class_number, pod.placed.key))
+        first = self._problem.first_pod
+        return sorted(pods, key=lambda pod: (-size[pod.class_number], first[pod.class_number], pod.placed.key))
 
     def _find_first_fit(
         self, replay: Replay, group: EquivalenceClass, pod: PodToMove, free: Ints, *, without: int
@@ -263,8 +281,8 @@ class RemovalSimulator:
         if hint >= 0 and possible[hint]:
             ordered.insert(0, hint)
         for row in ordered:
-            self.checks_left -= 1
-            if self.checks_left < 0:
+            self.effort_left -= 1
+            if self.effort_left < 0:
                 return None
             if isinstance(replay.check(group, problem.arrays.names[row]), Fits):
                 return int(row)
