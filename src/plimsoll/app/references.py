@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.plans import Ref
 from plimsoll.fleet import journal_kinds as fleet
+from plimsoll.fleet.agent import journal_kinds as agent
 from plimsoll.journal.decisions import index_words
 from plimsoll.kafka import journal_kinds as kafka
 from plimsoll.nodes import journal_kinds as nodes
@@ -24,7 +25,7 @@ _LIKE_KIND = 0.8
 
 def list_kinds() -> tuple[JournalKinds, ...]:
     """What each subsystem declares. A kind of two subsystems is that of the first; the fleet's are named by ids."""
-    return (nodes.KINDS, kafka.KINDS, tidb.KINDS, fleet.KINDS)
+    return (nodes.KINDS, kafka.KINDS, tidb.KINDS, agent.KINDS, fleet.KINDS)
 
 
 def find_subsystem(kind: str) -> JournalKinds:

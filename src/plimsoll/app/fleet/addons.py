@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from plimsoll.app.fleet.operator_deployment import build_deployment_service
 from plimsoll.app.kafka.embedded_kafka import KAFKA_LEASE, EmbeddedKafka, EmbeddedKafkaDependencies
 from plimsoll.app.kafka.simulated_connector import SimulatedBrokers
+from plimsoll.kafka.settings import NAME
 from plimsoll.local.components import Components
 
 if TYPE_CHECKING:
@@ -64,4 +66,8 @@ class KafkaOperatorAddon:
                 run_blocking=host.dependencies.run_planner,
             ),
         )
-        return [*components.list_services(whose="Kafka operator"), *operator.list_services()]
+        return [
+            *components.list_services(whose="Kafka operator"),
+            *operator.list_services(),
+            build_deployment_service(host.cluster.connect(NAME)),
+        ]

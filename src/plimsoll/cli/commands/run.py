@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from plimsoll.cli.fleet.agent import agent
 from plimsoll.cli.fleet.run import fleet
 from plimsoll.cli.kafka.run import kafka
 from plimsoll.cli.nodes.flag_listing import NodeFlagsCommand
@@ -39,6 +40,7 @@ app.command(
 app.command(name="tidb", short_help="Scale TiDB clusters by load and disk usage.")(tidb)
 app.command(name="kafka", short_help="Scale Kafka clusters, and rebalance them.")(kafka)
 app.command(name="fleet", short_help="Manage a fleet of Kafka clusters, with a REST API.")(fleet)
+app.command(name="agent", short_help="Run what the fleet manager places on a cluster.")(agent)
 app.command(name="provider", short_help="Serve a provider over gRPC.")(provider)
 
 
@@ -53,6 +55,7 @@ def run() -> None:
       plimsoll run tidb --planner http://planner:9092
       plimsoll run kafka --namespace kafka
       plimsoll run fleet --config-dir examples/fleet/config --dry-run --once
+      plimsoll run agent --secret plimsoll-agent-parameters
       plimsoll run provider --kubeconfig ./cluster/kubeconfig
       plimsoll run cloud --kubeconfig ./cluster/kubeconfig
       plimsoll run kubelet --kubeconfig ./cluster/kubeconfig

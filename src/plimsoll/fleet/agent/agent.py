@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from plimsoll.fleet.agent.actuator import AgentActuator
     from plimsoll.fleet.agent.claims_store import ClaimsStore
     from plimsoll.fleet.agent.control_plane import ControlPlane
+    from plimsoll.fleet.agent.metrics import AgentMetrics
     from plimsoll.fleet.agent.model.capacity import ClusterCapacity
     from plimsoll.fleet.agent.model.operators import OperatorVersion
     from plimsoll.fleet.agent.model.reports import InstanceReport
@@ -66,6 +67,7 @@ class AgentDependencies:
     claims: ClaimsStore
     actuator: AgentActuator
     reporter: AgentReporter
+    metrics: AgentMetrics
     settings: AgentSettings
     intervals: Intervals
 
@@ -122,7 +124,11 @@ class Agent:
             await self._poll(claims, guard)
         await self._intake.release(claims, guard)
         results = await self._reconcile(claims, guard)
-        await self._report(results, self._compute_capacity(claims))
+        capacity = self._compute_capacity(claims)
+        parts.metrics.set_instances(results)
+        if capacity is not None:
+            parts.metrics.set_capacity(capacity)
+        await self._report(results, capacity)
         return results
 
     async def _wait(self) -> None:
@@ -145,6 +151,7 @@ class Agent:
     async def _poll(self, claims: CycleClaims, guard: Reason | None) -> None:
         parts = self._dependencies
         answer = await parts.control_plane.poll()
+        parts.metrics.count_poll(is_success=not isinstance(answer, CallProblem))
         if isinstance(answer, CallProblem):
             self._missed += 1
             if self._missed >= MISSED_POLLS:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plimsoll.fleet.agent.actuator import AgentActuator
 from plimsoll.fleet.agent.agent import Agent, AgentDependencies, Intervals
 from plimsoll.fleet.agent.claims_store import ClaimsStore
 from plimsoll.fleet.agent.control_plane import ControlPlane
+from plimsoll.fleet.agent.metrics import AgentMetrics
 from plimsoll.fleet.agent.observer import ClusterView
 from plimsoll.fleet.agent.reporter import AgentReporter
 from plimsoll.fleet.agent.settings import LAST_PLANS_MAP, AgentSettings
@@ -16,6 +18,8 @@ from plimsoll.journal.last_plans_config_map import LastPlansWriter
 from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from plimsoll.core.clock import Clock
     from plimsoll.fleet.agent.instance_reconciler import InstanceResult
     from plimsoll.fleet.agent.settings import AgentParameters
@@ -52,6 +56,7 @@ class BuiltAgent:
         self.reporter = AgentReporter(
             recorder=parts.recorder, journal=parts.journal, last_plans=last_plans, namespace=settings.namespace
         )
+        self._metrics = AgentMetrics()
         self._agent = Agent(
             AgentDependencies(
                 client=parts.client,
@@ -61,6 +66,7 @@ class BuiltAgent:
                 claims=ClaimsStore(parts.client, settings.namespace),
                 actuator=AgentActuator(parts.client, view),
                 reporter=self.reporter,
+                metrics=self._metrics,
                 settings=settings,
                 intervals=Intervals(poll_s=parameters.poll_interval_s, resync_s=parameters.resync_interval_s),
             )
@@ -70,10 +76,18 @@ class BuiltAgent:
     def list_services(self) -> list[Service]:
         return [Service(name="agent", run=self._agent.run)]
 
-    async def run_once(self) -> tuple[InstanceResult, ...]:
-        """One cycle on complete caches. Raises `ApiCallFailed`."""
-        await self._view.wait_until_synced()
-        return await self._agent.run_cycle()
+    async def run_once(self, informing: Coroutine[Any, Any, None]) -> tuple[InstanceResult, ...]:
+        """One cycle on complete caches. `informing` runs the informers meanwhile. Raises `ApiCallFailed`."""
+        task = asyncio.create_task(informing, name="informers")
+        try:
+            await self._view.wait_until_synced()
+            return await self._agent.run_cycle()
+        finally:
+            task.cancel()
+            await asyncio.wait((task,))
+
+    def expose_metrics(self) -> bytes:
+        return self._metrics.format_exposition()
 
     async def close(self) -> None:
         """A clean exit."""

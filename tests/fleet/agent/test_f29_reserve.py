@@ -1,0 +1,61 @@
+"""F29 and J02: reserved instances keep room warm, in a whole chain (docs/design/fleet.md 16 and 18)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fleet.agent.chain_world import MANAGED, ChainWorld
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RESERVED = "reserved-kafka-standard"
+
+
+def count_running(chain: ChainWorld, cluster_id: str, namespace: str) -> int:
+    pods = [*chain.list_pods(cluster_id, namespace), *chain.list_pods(cluster_id, namespace, "controller")]
+    return sum(pod["status"].get("phase") == "Running" for pod in pods)
+
+
+@pytest.mark.slow
+def test_f29_j02_a_kafka_takes_reserved_room_and_the_reserve_is_complete_again(tmp_path: Path):
+    with ChainWorld(tmp_path, most=18, reserved=2) as chain:
+        chain.start()
+        (cluster,) = chain.pass_until(chain.list_ready, minutes=30)
+        cluster_id = cluster["cluster_id"]
+        names = [f"{RESERVED}-1", f"{RESERVED}-2"]
+
+        def is_complete() -> bool:
+            return [count_running(chain, cluster_id, name) for name in names] == [6, 6]
+
+        chain.pass_until(is_complete, minutes=20)
+        assert chain.count_pool_machines(cluster_id) == 6
+        assert chain.get_claims(cluster_id) == {}
+        assert chain.list_ready()[0]["dynamic_capacity_info"]["standard"] == {
+            "max_nodes": 18,
+            "max_units": 6,
+            "remaining_units": 6,
+        }
+
+        assert chain.create_kafka("orders").status == 202
+        machines = []
+
+        def is_ready() -> bool:
+            machines.append(chain.count_pool_machines(cluster_id))
+            namespaces = [item["metadata"]["namespace"] for item in chain.list_items(cluster_id, MANAGED)]
+            real = [name for name in namespaces if name not in names]
+            if real and count_running(chain, cluster_id, real[0]) == 6:
+                return True
+            assert machines[-1] == 6, "no machine is bought before it runs"
+            return False
+
+        chain.pass_until(is_ready, minutes=10, step_s=1)
+        events = chain.list_items(cluster_id, f"/api/v1/namespaces/{names[0]}/events")
+        events += chain.list_items(cluster_id, f"/api/v1/namespaces/{names[1]}/events")
+        assert "Preempted" in {event["reason"] for event in events}
+        chain.pass_until(lambda: chain.get_status("orders") == "ready", minutes=5)
+        chain.pass_until(is_complete, minutes=20)
+        assert chain.count_pool_machines(cluster_id) == 9
+        assert len(chain.list_clusters()) == 1
