@@ -72,9 +72,8 @@ class ChainWorld(FleetScenario):
             },
         }
         if reserved:
-            self.documents[NODE_PREWARMING] = {
-                "node_prewarming": {"standard": {"base_streaming_unit_size": "x1", "num_reserved_instances": reserved}}
-            }
+            reserve = {"base_streaming_unit_size": "x1", "num_reserved_instances": reserved}
+            self.documents[NODE_PREWARMING] = {"standard": reserve}
         self.offer(standard={})
         self.stores = MemoryStores(clock=self.clock, entropy=SeededEntropy("stores"))
         self.embedded = EmbeddedClusters(

@@ -38,6 +38,8 @@ def test_one_of_several_versions_is_enough():
     with DiagnosedCluster() as cluster:
         for plural in ("kafkas", "kafkanodepools"):
             cluster.define(plural, "kafka.strimzi.io", "v1beta2")
+        cluster.define("strimzipodsets", "core.strimzi.io", "v1beta2")
+        cluster.define("managedkafkas", "managedkafka.bf2.org", "v1alpha1")
         assert found(cluster.examined("fleet-agent"), "definitions.fleet-agent").level == "ok"
 
 
