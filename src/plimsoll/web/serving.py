@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import math
 import socket
 import ssl
 from contextlib import asynccontextmanager, contextmanager
@@ -50,13 +51,16 @@ class TlsFiles(Value):
             ) from error
 
 
-async def serve(application: Any, address: str, *, tls: TlsFiles | None = None) -> None:
-    """Serves until cancelled. `address` is HOST:PORT; without a host, all addresses of this machine."""
+async def serve(application: Any, address: str, *, tls: TlsFiles | None = None, drain_s: float = 0.0) -> None:
+    """Serves until cancelled. `address` is HOST:PORT; without a host, all addresses of this machine.
+
+    `drain_s`: how long requests that are under way then have to be answered. Without it their connections are dropped.
+    """
     host, port = parse_address(address)
     files = {} if tls is None else {"ssl_certfile": tls.certificate, "ssl_keyfile": tls.key}
     server = _Server(_build_config(application, host=host, port=port, **files))
     try:
-        await server.serve()
+        await server.serve_and_drain(drain_s)
     except SystemExit as error:
         # uvicorn ends the process when an address is taken; here the supervisor decides.
         raise InvalidInput(f"cannot listen on {address}", path="address") from error
@@ -64,11 +68,11 @@ async def serve(application: Any, address: str, *, tls: TlsFiles | None = None) 
         server.stop_listening()
 
 
-async def serve_on_socket(application: Any, listening: socket.socket) -> None:
-    """Serves until cancelled on a socket that listens already and stays open."""
+async def serve_on_socket(application: Any, listening: socket.socket, *, drain_s: float = 0.0) -> None:
+    """Serves until cancelled on a socket that listens already and stays open. `drain_s` as of `serve`."""
     server = _Server(_build_config(application))
     try:
-        await server.serve(sockets=[listening.dup()])
+        await server.serve_and_drain(drain_s, sockets=[listening.dup()])
     finally:
         server.stop_listening()
 
@@ -87,6 +91,16 @@ async def serve_in_background(application: Any, address: str, *, clock: Clock, e
 
 class _Server(Server):
     """A server that leaves signals alone."""
+
+    async def serve_and_drain(self, drain_s: float, sockets: list[socket.socket] | None = None) -> None:
+        """Serves until cancelled, and then answers what is under way: new connections and idle ones are closed."""
+        try:
+            await self.serve(sockets=sockets)
+        except asyncio.CancelledError:
+            if drain_s and self.started:
+                self.config.timeout_graceful_shutdown = math.ceil(drain_s)
+                await self.shutdown(sockets=sockets)
+            raise
 
     def stop_listening(self) -> None:
         """Closes the sockets: a server that is cancelled does not get to its own shutdown."""

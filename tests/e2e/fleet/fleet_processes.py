@@ -170,7 +170,17 @@ class FleetProcesses:
             f"{log.stem}: {log.read_text(errors='replace')[-1500:]}" for log in sorted(self._folder.glob("p*.log"))
         )
 
+    def list_failed_requests(self) -> list[str]:
+        """What the processes logged about answers of 5xx."""
+        logs = (log.read_text(errors="replace").splitlines() for log in sorted(self._folder.glob("p*.log")))
+        return [line for lines in logs for line in lines if "request.failed" in line]
+
     # ---- the audit
+
+    def reconnect(self, connection: psycopg.Connection[Any]) -> None:
+        """The audit is read by another connection: the server was restarted."""
+        self._connection.close()
+        self._connection = connection
 
     def find_leader(self, worker: str = "dynamic_scale_up") -> str | None:
         """The process that holds a lease now."""

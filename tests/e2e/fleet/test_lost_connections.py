@@ -18,7 +18,10 @@ from plimsoll.fleet.errors import DatabaseUnreachable, UnusableDatabase
 from plimsoll.fleet.model.statuses import KafkaStatus
 from plimsoll.fleet.ports import InsertResult, KafkaFilter, Page
 from plimsoll.fleet.store.database import open_database
-from plimsoll.fleet.store.migrations.runner import list_revisions
+from plimsoll.fleet.store.dialects import build_dialect
+from plimsoll.fleet.store.migrations.runner import list_revisions, migrate
+from plimsoll.fleet.store.transactions import InlineRunner, Transactions
+from plimsoll.fleet.store.urls import parse_url
 from plimsoll.runtime.clocks import RealClock
 from tests.e2e.fleet.postgresql_servers import PASSWORD
 from tests.e2e.timeouts import PATIENCE_S
@@ -146,8 +149,12 @@ def test_a_killed_connection_is_replaced_before_a_call_notices(
     database.play_store(story)
 
 
-def test_three_processes_migrate_at_once(postgresql_url: str, tmp_path: Path):
+@pytest.mark.parametrize("revision", ["", *list_revisions()[:-1]])
+def test_three_processes_migrate_at_once(postgresql_url: str, tmp_path: Path, revision: str):
+    """An empty database, and one of every earlier version."""
     for url in (postgresql_url, f"sqlite:///{tmp_path}/fleet.sqlite3"):
+        if revision:
+            migrate_to(url, revision)
         command = [sys.executable, "-m", "tests.e2e.fleet.fleet_opener", url]
         processes = [
             subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=REPOSITORY) for _ in range(3)
@@ -160,7 +167,14 @@ def test_three_processes_migrate_at_once(postgresql_url: str, tmp_path: Path):
             _, errors = process.communicate(timeout=PATIENCE_S)
             assert process.returncode == 0, errors.decode()
         open_database(url, clock=RealClock(), reads_only=True).close()
-    assert len(list_revisions()) > 1
+
+
+def migrate_to(url: str, revision: str) -> None:
+    address = parse_url(url)
+    dialect = build_dialect(address, RealClock())
+    transactions = Transactions(dialect.build_engine(), dialect, InlineRunner(), address)
+    migrate(transactions, address, revision)
+    transactions.close()
 
 
 def test_a_wrong_password_is_not_shown(postgresql_url: str):

@@ -48,6 +48,9 @@ SECRETS_FILE: Final = "fleet-secrets.keys"
 ISSUER_KEYS_FILE: Final = "fleet-issuer-keys.json"
 """Files in the directory of data."""
 
+_DRAIN_S: Final = 8.0
+"""How long requests under way may take when a process stops: less than the supervisor waits for a service."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
@@ -126,7 +129,7 @@ class FleetProcess:
             Service(name=f"pages on {address}", run=partial(serve, service.pages, address))
             for address in dict.fromkeys((addresses.health, addresses.metrics))
         ]
-        api = Service(name="fleet API", run=lambda: serve(service.application, addresses.api))
+        api = Service(name="fleet API", run=lambda: serve(service.application, addresses.api, drain_s=_DRAIN_S))
         services = [*pages, *service.list_services(), api]
         await Supervisor(services, clock=self._clock, entropy=self._entropy).run()
 

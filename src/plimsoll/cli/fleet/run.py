@@ -261,6 +261,8 @@ def fleet(
     for name, warnings in process.configuration.warnings.items():
         for warning in warnings:
             typer.echo(f"warning: {name}: {warning}", err=True)
+    if options.database_url and options.secrets_key_file is None:
+        typer.echo("warning: without --secrets-key-file no secrets are stored, so that no cluster is set up", err=True)
     if once:
         _print_results(reconcile_once(process, output), output)
     else:
