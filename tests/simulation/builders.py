@@ -10,7 +10,7 @@ from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.runner import run_scenario
 
 if TYPE_CHECKING:
-    from plimsoll.simulation.runner import ScenarioResult
+    from plimsoll.simulation.results import ScenarioResult
 
 SMALL = {"name": "small", "cpu": 4, "memory": "16Gi", "price": 0.2}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plimsoll.app.node_autoscaling import run_in_thread
+from plimsoll.nodes.plan_runner import run_in_thread
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.app.embedded_election import EmbeddedElection
-from plimsoll.app.node_autoscaling import NAME
 from plimsoll.kube.leases import LeaseSettings
 from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
-from plimsoll.nodes.config.policy import AUTOSCALER_LEASE
+from plimsoll.nodes.config.policy import AUTOSCALER_LEASE, AUTOSCALER_NAME
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from plimsoll.local.components import Components
     from plimsoll.operator.metrics import ControllerMetrics
 
-LEASE: Final = LeaseSettings(name=AUTOSCALER_LEASE, namespace=KUBE_SYSTEM, field_manager=NAME)
+LEASE: Final = LeaseSettings(name=AUTOSCALER_LEASE, namespace=KUBE_SYSTEM, field_manager=AUTOSCALER_NAME)
 
 
 class EmbeddedNodeAutoscaler:
@@ -34,7 +33,7 @@ class EmbeddedNodeAutoscaler:
         dependencies: EmbeddedDependencies,
         options: Mapping[str, str],
     ) -> None:
-        component = components.build_component(NAME, manager=NAME)
+        component = components.build_component(AUTOSCALER_NAME, manager=AUTOSCALER_NAME)
         self._clock = clock = dependencies.clock
         self._election = EmbeddedElection(
             LEASE, dependencies.transport, component.client, clock=clock, entropy=dependencies.entropy

@@ -21,9 +21,11 @@ from plimsoll.kube.leases import LeaseSettings
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.config.policy import AUTOSCALER_NAME
 from plimsoll.nodes.config.price_overlays import read_overlay_file
 from plimsoll.nodes.config.scheduler_profiles import load_profiles
 from plimsoll.nodes.config.source import ConfigMapConfig
+from plimsoll.nodes.plan_runner import run_in_thread
 from plimsoll.nodes.providers.builder import ProviderDependencies, make_provider
 from plimsoll.nodes.providers.cleanup import clean_up
 from plimsoll.nodes.reporting.http.debug import DebugViews
@@ -37,7 +39,7 @@ from plimsoll.operator.profiler import StackSampler
 from plimsoll.runtime.supervisor import Service, Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from starlette.types import ASGIApp
@@ -59,7 +61,7 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-NAME: Final = "cluster-autoscaler"
+NAME: Final = AUTOSCALER_NAME
 """The name in field managers and Events, as of the program whose place it takes."""
 
 
@@ -72,11 +74,6 @@ class NodeAutoscalingSettings:
     data: Path | None = None
     host: str = "localhost"
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-async def run_in_thread(plan: Callable[[], T]) -> T:
-    """Plans in a thread: kernels and the solver let the event loop go on meanwhile."""
-    return await asyncio.to_thread(plan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

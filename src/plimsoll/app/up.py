@@ -14,7 +14,6 @@ from plimsoll.app.console import Console, ConsoleDependencies, format_address
 from plimsoll.app.embedded_cluster import EmbeddedCluster, EmbeddedSettings
 from plimsoll.app.embedded_dependencies import EmbeddedDependencies
 from plimsoll.app.fleet.up_fleet import DEFAULT_MAX_CLUSTERS, UpFleetSettings, delete_fleet, open_fleet
-from plimsoll.app.node_autoscaling import run_in_thread
 from plimsoll.app.ports import (
     CONSOLE,
     CRUISE_CONTROL,
@@ -43,6 +42,7 @@ from plimsoll.local import initial_cluster
 from plimsoll.local.apiserver import run as apiserver
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.initial_cluster import InitialCluster
+from plimsoll.nodes.plan_runner import run_in_thread
 from plimsoll.nodes.reporting.http.debug import DebugViews
 from plimsoll.operator.debug_access import AccessReviewer
 from plimsoll.operator.metrics import ControllerMetrics

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.values import Value
 from plimsoll.kube.errors import ApiError, NotFound
 from plimsoll.simulation.document import Problems
-from plimsoll.simulation.expectations import UnmetExpectation, find_unmet
+from plimsoll.simulation.expectations import find_unmet
 from plimsoll.simulation.ports import Plugins
+from plimsoll.simulation.results import FailedExpectation, ScenarioResult
 from plimsoll.simulation.scenario import (
     AdvanceStep,
     ApplyStep,
@@ -49,26 +49,6 @@ Json = dict[str, Any]
 NO_AUTOSCALER: Final = "there is no node autoscaler in this build: loops only advance the clock"
 
 
-class FailedExpectation(Value, frozen=True):
-    """What did not hold, and when."""
-
-    step: str
-    time: datetime
-    unmet: UnmetExpectation
-
-    def __str__(self) -> str:
-        return f"{self.step}.expect at {format_time(self.time)}: {self.unmet}"
-
-
-class ScenarioResult(Value, frozen=True):
-    """The result of a run. `warnings` are about steps that had no effect."""
-
-    outcome: Json
-    failed: tuple[FailedExpectation, ...] = ()
-    expectations: int = 0
-    warnings: tuple[str, ...] = ()
-
-
 def run_scenario(
     scenario: Scenario,
     *,
@@ -80,6 +60,10 @@ def run_scenario(
 
     Without `plugs` the controllers of this build run.
     """
+    if scenario.fleet is not None:
+        from plimsoll.simulation.fleet_worlds.runner import run_fleet_scenario  # noqa: PLC0415 - other scenarios need no SQL
+
+        return run_fleet_scenario(scenario, scenario.fleet, on_step=on_step)
     on_step("building the world")
     plugs = plugs or Plugins(make_loop=ScenarioLoop)
     with World(scenario, plugs=plugs, is_timed=is_timed) as world:
@@ -128,7 +112,7 @@ class ScenarioRun:
             case ExpectStep():
                 self._expect(step, path=path)
             case _:
-                assert_never(step)
+                raise AssertionError(f"the reader lets no {type(step).__name__} through")
         world.run.settle()
 
     def finish(self) -> ScenarioResult:

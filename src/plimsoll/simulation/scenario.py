@@ -9,8 +9,13 @@ from enum import StrEnum
 from typing import Any
 
 from plimsoll.core.values import Value
+from plimsoll.fleet.model.clusters import Cluster  # noqa: TC001 -- msgspec resolves it at run time
+from plimsoll.fleet.model.kafkas import KafkaRequest  # noqa: TC001 -- likewise
+from plimsoll.fleet.model.policy import FleetPolicy  # noqa: TC001 -- likewise
 from plimsoll.kube.informer.events import Key
 from plimsoll.local.kafka.topic_seeds import TopicSeed  # noqa: TC001 -- msgspec resolves it at run time
+from plimsoll.local.ocm.settings import OcmSettings  # noqa: TC001 -- likewise
+from plimsoll.local.ocm.simulated_agents import AgentSettings  # noqa: TC001 -- likewise
 
 Json = dict[str, Any]
 
@@ -51,6 +56,22 @@ class KafkaEntry(Value, frozen=True):
         return Key(self.namespace, self.name)
 
 
+class FleetEntry(Value, frozen=True):
+    """`fleet` of a file. `has_clusters` false: only simulated agents are behind the OCM.
+
+    `clusters` are rows at the start. Those with an id at their provider exist there, too.
+    """
+
+    policy: FleetPolicy
+    clusters: tuple[Cluster, ...]
+    kafkas: tuple[KafkaRequest, ...]
+    ocm: OcmSettings
+    agents: AgentSettings
+    period_s: float
+    machine_boot_s: float
+    has_clusters: bool = True
+
+
 # ---- steps
 
 
@@ -70,7 +91,10 @@ class AtStep(Value, frozen=True):
 
 
 class ApplyStep(Value, frozen=True):
+    """`cluster` is a cluster of a fleet, as in the other steps; empty: there is one cluster."""
+
     manifests: tuple[Json, ...]
+    cluster: str = ""
 
 
 class DeleteStep(Value, frozen=True):
@@ -80,6 +104,7 @@ class DeleteStep(Value, frozen=True):
     name: str
     namespace: str = "default"
     api_version: str = ""
+    cluster: str = ""
 
 
 class ScheduleStep(Value, frozen=True):
@@ -137,7 +162,29 @@ class Expectation(Value, frozen=True):
 
 
 class ExpectStep(Value, frozen=True):
+    """Of a cluster of a fleet: paths begin in its part of the outcome."""
+
     expectations: tuple[Expectation, ...]
+    cluster: str = ""
+
+
+class RequestStep(Value, frozen=True):
+    """A request to the fleet API. `{name}` in the path is the id of the Kafka with this name."""
+
+    method: str
+    path: str
+    query: str = ""
+    body: Any = None
+    is_admin: bool = False
+    user: str = "user"
+    organisation: str = "organisation"
+
+
+class OcmStep(Value, frozen=True):
+    """What happens at the OCM: the next creations end in `error`."""
+
+    fail_creations: int = 0
+    message: str = ""
 
 
 Step = (
@@ -152,6 +199,8 @@ Step = (
     | CrashStep
     | ReconcileStep
     | ExpectStep
+    | RequestStep
+    | OcmStep
 )
 
 
@@ -165,4 +214,6 @@ class Scenario(Value, frozen=True):
     pods: tuple[PodEntry, ...] = ()
     objects: tuple[Json, ...] = ()
     kafka: tuple[KafkaEntry, ...] = ()
+    fleet: FleetEntry | None = None
+    """None: there is one cluster."""
     steps: tuple[Step, ...] = ()

@@ -16,7 +16,7 @@ from plimsoll.simulation.worlds.world import World
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.simulation.runner import ScenarioResult
+    from plimsoll.simulation.results import ScenarioResult
     from plimsoll.simulation.scenario import Scenario, Step, WorldKind
 
 Json = dict[str, Any]

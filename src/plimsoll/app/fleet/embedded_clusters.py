@@ -18,12 +18,12 @@ from plimsoll.app.embedded_cluster import EmbeddedCluster, EmbeddedSettings
 from plimsoll.app.embedded_dependencies import EmbeddedDependencies
 from plimsoll.app.fleet.addons import AddonHost
 from plimsoll.app.fleet.pool_groups import POOL_LABEL, build_groups, compute_target
-from plimsoll.app.node_autoscaling import run_in_thread
 from plimsoll.core.errors import PlimsollError
 from plimsoll.local.cloud.catalogue import load_shipped_catalogue
 from plimsoll.local.cluster import ClusterSettings
 from plimsoll.local.initial_cluster import InitialCloud, InitialCluster, prepare_cluster
 from plimsoll.local.ocm.ports import DataPlaneFailed
+from plimsoll.nodes.plan_runner import run_in_thread
 from plimsoll.objects.api.simulated_cloud import NodeGroup
 from plimsoll.runtime.supervisor import Service, Supervisor
 

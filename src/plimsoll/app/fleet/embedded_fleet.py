@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.app.fleet.embedded_clusters import EmbeddedClusters, EmbeddedClustersSettings
 from plimsoll.app.fleet.service import FleetService
-from plimsoll.app.node_autoscaling import run_in_thread
 from plimsoll.fleet.providers.ocm.provider import OcmProvider
 from plimsoll.fleet.providers.ocm.settings import OcmClientSettings
 from plimsoll.local.ocm.application import TOKEN_PATH
@@ -19,6 +18,7 @@ from plimsoll.local.ocm.combined import CombinedDataPlane
 from plimsoll.local.ocm.service import SimulatedOcm
 from plimsoll.local.ocm.settings import OcmSettings
 from plimsoll.local.ocm.simulated_agents import AgentSettings, SimulatedAgents
+from plimsoll.nodes.plan_runner import run_in_thread
 from plimsoll.web.asgi_client import AsgiClient
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from plimsoll.core.formatting import format_limit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.simulation.runner import ScenarioResult
+    from plimsoll.simulation.results import ScenarioResult
 
 _PATIENCE_S: Final = 2.0
 _PODS_SHOWN: Final = 20
@@ -119,6 +119,42 @@ class _Stopwatch:
 def _format_result(result: ScenarioResult) -> Iterator[str | Table]:
     """A summary for people; `-o json` has everything."""
     outcome: dict[str, Any] = result.outcome
+    if "fleet" in outcome:
+        yield from _format_fleet(outcome)
+    else:
+        yield from _format_cluster(outcome)
+    held = result.expectations - len(result.failed)
+    yield f"{held} of {result.expectations} expectations held"
+
+
+def _format_fleet(outcome: dict[str, Any]) -> Iterator[str | Table]:
+    fleet = outcome["fleet"]
+    yield Table(
+        ("CLUSTER", "REGION", "STATUS", "INSTANCE TYPES", "UNITS"),
+        [
+            (
+                row["cluster"] or "-",
+                f"{row['cloudProvider']} {row['region']}",
+                row["status"],
+                row["instanceTypes"],
+                ", ".join(
+                    f"{name} {info['maxUnits'] - info['remainingUnits']}/{info['maxUnits']}"
+                    for name, info in row["capacity"].items()
+                )
+                or "-",
+            )
+            for row in fleet["clusters"]
+        ],
+    )
+    yield Table(
+        ("KAFKA", "STATUS", "CLUSTER"),
+        [(name, kafka["status"], kafka["cluster"] or "-") for name, kafka in fleet["kafkas"].items()],
+    )
+    for name, cluster in outcome["clusters"].items():
+        yield f"cluster {name}: {len(cluster['nodes'])} nodes, {len(cluster['pods'])} pods"
+
+
+def _format_cluster(outcome: dict[str, Any]) -> Iterator[str | Table]:
     yield Table(
         ("NODE GROUP", "TARGET", "MIN", "MAX", "MACHINE TYPE"),
         [
@@ -150,5 +186,3 @@ def _format_result(result: ScenarioResult) -> Iterator[str | Table]:
             for call in outcome["providerCalls"]
         ],
     )
-    held = result.expectations - len(result.failed)
-    yield f"{held} of {result.expectations} expectations held"

@@ -39,6 +39,8 @@ MILLI: Final = 1000
 COST: Final = "cost"
 PRIORITY: Final = "priority"
 LEAST_WASTE: Final = "least-waste"
+AUTOSCALER_NAME: Final = "cluster-autoscaler"
+"""In field managers and Events: that of the program whose place it takes."""
 AUTOSCALER_LEASE: Final = "cluster-autoscaler"
 """The name Cluster Autoscaler uses, so that it and Plimsoll never act at the same time."""
 EXPANDERS: Final = (COST, LEAST_WASTE, "least-nodes", "most-pods", "price", PRIORITY, "random", "grpc")

@@ -15,6 +15,7 @@ from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL, CapacityTy
 from plimsoll.objects.codec.manifests import read_documents
 from plimsoll.runtime.virtual_run import DEFAULT_START
 from plimsoll.simulation.document import DocumentValue, Problems, describe_value
+from plimsoll.simulation.files.fleet_entries import read_fleet
 from plimsoll.simulation.files.kafka_entries import read_kafka_entries
 from plimsoll.simulation.files.manifests import judge_template, read_checked_manifest, read_manifest
 from plimsoll.simulation.files.steps import check_options, parse_step, read_step_options
@@ -36,8 +37,11 @@ _FIELDS: Final = (
     "pods",
     "objects",
     "kafka",
+    "fleet",
     "steps",
 )
+_BESIDE_FLEET: Final = frozenset({"name", "description", "start", "seed", "fleet", "steps"})
+"""The other fields describe a single cluster."""
 _TYPE_FIELDS: Final = (
     "name",
     "cpu",
@@ -107,13 +111,17 @@ def read_scenario_dump(document: Json) -> Scenario:
 
 def _read_scenario_document(given: DocumentValue, *, manifest: Callable[[DocumentValue], Json]) -> Scenario:
     fields = given.read_fields(_FIELDS)
+    has_fleet = "fleet" in fields
+    start = _start_in(fields.get("start"))
+    for name in fields.keys() - _BESIDE_FLEET if has_fleet else ():
+        fields[name].add_problem("is of a single cluster, and a fleet makes its clusters")
     world = WorldKind(fields["world"].read_choice(*WorldKind)) if "world" in fields else WorldKind.STEPPED
     types = tuple(_read_machine_type(item) for item in _read_items(fields, "machineTypes"))
     groups = tuple(_read_group(item, {type_["name"] for type_ in types}) for item in _read_items(fields, "nodeGroups"))
     _check_unique([type_["name"] for type_ in types], fields.get("machineTypes"), "name")
     _check_unique([group_entry.id for group_entry in groups], fields.get("nodeGroups"), "id")
     return Scenario(
-        start=_start_in(fields.get("start")),
+        start=start,
         seed=_read_seed(fields.get("seed")),
         world=world,
         options=read_step_options(fields["options"]) if "options" in fields else {},
@@ -122,7 +130,12 @@ def _read_scenario_document(given: DocumentValue, *, manifest: Callable[[Documen
         pods=tuple(_read_pods(item) for item in _read_items(fields, "pods")),
         objects=tuple(manifest(item) for item in _read_items(fields, "objects")),
         kafka=read_kafka_entries(fields["kafka"]) if "kafka" in fields else (),
-        steps=tuple(step for item in _read_items(fields, "steps") if (step := parse_step(item, world)) is not None),
+        fleet=read_fleet(fields["fleet"], start) if has_fleet else None,
+        steps=tuple(
+            step
+            for item in _read_items(fields, "steps")
+            if (step := parse_step(item, world, has_fleet=has_fleet)) is not None
+        ),
     )
 
 

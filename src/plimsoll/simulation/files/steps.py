@@ -5,10 +5,13 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.config.options import read_options
 from plimsoll.simulation.document import describe_value
 from plimsoll.simulation.expectations import read_operators
+from plimsoll.simulation.files.fleet_entries import read_ocm_step, read_request
 from plimsoll.simulation.files.manifests import read_manifests
 from plimsoll.simulation.scenario import (
     AdvanceStep,
@@ -42,10 +45,15 @@ _SIZE_CALLS: Final = ("IncreaseSize", "AtomicIncreaseSize", "DecreaseTargetSize"
 _NODE_CALLS: Final = ("DeleteNodes", "ForceDeleteNodes")
 _GROUP_CALLS: Final = ("Delete",)
 
+_FLEET_VERBS: Final = frozenset({"request", "ocm"})
+_COMMON_VERBS: Final = frozenset({"advance", "at", "apply", "delete", "expect"})
+"""With and without a fleet."""
 
-def parse_step(given: DocumentValue, world: WorldKind) -> Step | None:
+
+def parse_step(given: DocumentValue, world: WorldKind, *, has_fleet: bool = False) -> Step | None:
     """The step; None if it is none, which is reported."""
     found = given.read_members()
+    cluster = found.pop("cluster", None) if has_fleet else None
     verbs = [name for name in found if name in _READERS]
     if len(verbs) != 1:
         given.add_problem(_format_no_verb(found) if not verbs else f"says {' and '.join(verbs)}: a step is one of them")
@@ -54,6 +62,12 @@ def parse_step(given: DocumentValue, world: WorldKind) -> Step | None:
     for name in found:
         if name != verb and (verb, name) != ("loop", "every"):
             found[name].add_problem(f"unknown field beside {verb}")
+    if has_fleet != (verb in _FLEET_VERBS) and verb not in _COMMON_VERBS:
+        where = "in a scenario with a fleet" if has_fleet else "without a fleet"
+        found[verb].add_problem(f"there is no such step {where}")
+        return None
+    if has_fleet:
+        return _name_cluster(_READERS[verb](found[verb]), given, cluster)
     if world == WorldKind.LIVE and verb in {"loop", "schedule"}:
         found[verb].add_problem("in a live world loops and scheduling happen by themselves; use advance or at")
         return None
@@ -61,6 +75,19 @@ def parse_step(given: DocumentValue, world: WorldKind) -> Step | None:
         every_s = found["every"].read_seconds() if "every" in found else DEFAULT_EVERY_S
         return LoopStep(times=found["loop"].read_whole(least=1), every_s=every_s)
     return _READERS[verb](found[verb])
+
+
+def _name_cluster(step: Step | None, given: DocumentValue, cluster: DocumentValue | None) -> Step | None:
+    """A step about objects, with its cluster. Expectations may be about the fleet."""
+    if cluster is None:
+        if isinstance(step, ApplyStep | DeleteStep):
+            given.add_problem("cluster is missing: the first that is made is c1")
+        return step
+    name = cluster.read_text()
+    if isinstance(step, ApplyStep | DeleteStep | ExpectStep):
+        return replace(step, cluster=name)
+    cluster.add_problem("only apply, delete and expect are about a cluster")
+    return step
 
 
 def _format_no_verb(found: dict[str, DocumentValue]) -> str:
@@ -230,4 +257,6 @@ _READERS: Final[dict[str, Callable[[DocumentValue], Step | None]]] = {
     "crash": _read_crash,
     "reconcile": _reconcile_in,
     "expect": _expect_in,
+    "request": read_request,
+    "ocm": read_ocm_step,
 }

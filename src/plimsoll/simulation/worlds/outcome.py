@@ -16,6 +16,8 @@ from plimsoll.simulation.times import format_time
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plimsoll.kube.client import Client
+    from plimsoll.local.cloud.api import SimulatedCloud
     from plimsoll.local.cloud.faults.call_log import CallRecord
     from plimsoll.simulation.worlds.group_names import GroupNames
     from plimsoll.simulation.worlds.world import World
@@ -30,28 +32,38 @@ Json = dict[str, Any]
 
 
 async def read_outcome(world: World, loops: Sequence[Json]) -> Json:
-    pods = await _list_items(world, "/api/v1/pods")
-    nodes = await _list_items(world, "/api/v1/nodes")
+    objects = await read_objects(world.client, world.group_names)
     brokers = build_kafka_outcome(world.kafka_clusters)
+    requests = await _list_items(world.client, _REQUESTS)
     return {
         "loops": list(loops),
-        "requests": {_get_key(item): _build_request(world, item) for item in await _list_items(world, _REQUESTS)},
-        "nodeGroups": {
-            world.group_names.get_id(item["metadata"]["name"]): _build_group(item)
-            for item in await _list_items(world, _GROUPS)
-        },
-        "nodes": _build_nodes(nodes, pods, world.group_names),
+        "requests": {_get_key(item): _build_request(world, item) for item in requests},
+        "nodeGroups": objects["nodeGroups"],
+        "nodes": objects["nodes"],
         "providerCalls": [_call(call_record, world.group_names) for call_record in world.log],
-        "events": _build_events(await _list_items(world, "/api/v1/events")),
+        "events": objects["events"],
         "metrics": await _get_metrics(world),
-        "pods": {_get_key(pod): pod["spec"].get("nodeName") or None for pod in pods},
+        "pods": objects["pods"],
         **({"kafka": brokers} if brokers else {}),
     }
 
 
-async def _list_items(world: World, path: str) -> list[Json]:
+async def read_objects(client: Client, names: GroupNames) -> Json:
+    """What every cluster has."""
+    pods = await _list_items(client, "/api/v1/pods")
+    nodes = await _list_items(client, "/api/v1/nodes")
+    groups = await _list_items(client, _GROUPS)
+    return {
+        "nodeGroups": {names.get_id(item["metadata"]["name"]): _build_group(item) for item in groups},
+        "nodes": _build_nodes(nodes, pods, names),
+        "events": _build_events(await _list_items(client, "/api/v1/events")),
+        "pods": {_get_key(pod): pod["spec"].get("nodeName") or None for pod in pods},
+    }
+
+
+async def _list_items(client: Client, path: str) -> list[Json]:
     """Objects by namespace and name."""
-    listed = await world.client.get_json(path)
+    listed = await client.get_json(path)
     return sorted(listed["items"], key=lambda item: (item["metadata"].get("namespace", ""), item["metadata"]["name"]))
 
 
@@ -131,12 +143,16 @@ def _format_time(time: str) -> str:
 
 
 async def _get_metrics(world: World) -> dict[str, float]:
-    costs = await world.cloud.compute_costs()
-    spent: dict[str, float] = {}
-    for cost in costs:
-        name = f'cloud_cost_total{{currency="{cost.currency}"}}'
-        spent[name] = spent.get(name, 0.0) + float(cost.amount)
-    metrics = {name: round(amount, 6) for name, amount in spent.items()}
+    metrics = await add_costs(world.cloud)
     if world.loop is not None:
         metrics |= world.loop.get_metrics()
     return dict(sorted(metrics.items()))
+
+
+async def add_costs(cloud: SimulatedCloud) -> dict[str, float]:
+    """What all machines have cost, by currency."""
+    spent: dict[str, float] = {}
+    for cost in await cloud.compute_costs():
+        name = f'cloud_cost_total{{currency="{cost.currency}"}}'
+        spent[name] = spent.get(name, 0.0) + float(cost.amount)
+    return {name: round(amount, 6) for name, amount in spent.items()}
