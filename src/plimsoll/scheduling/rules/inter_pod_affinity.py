@@ -62,7 +62,9 @@ class InterPod:
                     self._count_met(placed, place)
         for place in view.anti_affine_nodes:
             for placed in place.pods.values():
-                self._count_avoiding(placed, place)
+                # Checked here too: most pods have no terms, and a call for each of them takes longer than the rest.
+                if placed.anti_affinity:
+                    self._count_avoiding(placed, place)
 
     @property
     def _own(self) -> Mapping[str, str]:
