@@ -285,3 +285,39 @@ def test_the_time_until_a_cluster_is_ready_is_measured_once(world: ApiWorld):
     cluster = world.get_cluster("a")
     assert cluster.ready_at is not None
     assert world.metrics.cluster_creations_s == [(cluster.ready_at - cluster.created_at).total_seconds()]
+
+
+def test_reports_with_unknown_fields_are_read_without_them(world: ApiWorld):
+    cluster = world.add_cluster()
+    row_id = place(world, "orders", cluster)
+    agent = Agent(world, cluster)
+    assert agent.report(capacity={"standard": {"maxUnits": 9, "later": 1}}, strimzi=STRIMZI, later=[{}]).status == 204
+    assert world.get_cluster("a").dynamic_capacity_info["standard"].max_units == 9
+    report = {**ready("False", "Error"), "later": {"x": 1}, "capacity": "anything"}
+    assert agent.report_kafkas({row_id: report}).status == 200
+    kafka = world.run.run_until(world.store.get_kafka(row_id))
+    assert kafka is not None
+    assert kafka.status is KafkaStatus.FAILED
+
+
+def test_of_a_condition_that_comes_twice_the_first_counts(world: ApiWorld):
+    cluster = world.add_cluster()
+    row_id = place(world, "orders", cluster)
+    twice = [*ready("False", "Error")["conditions"], *ready("True")["conditions"]]
+    agent = Agent(world, cluster)
+    assert agent.report_kafkas({row_id: {"conditions": twice}}).status == 200
+    kafka = world.run.run_until(world.store.get_kafka(row_id))
+    assert kafka is not None
+    assert kafka.status is KafkaStatus.FAILED
+    assert agent.report("False", conditions=[*ready("False")["conditions"], *ready("True")["conditions"]]).status == 204
+    assert world.get_cluster("a").status is ClusterStatus.WAITING
+
+
+def test_a_report_about_5000_kafkas_changes_the_one_that_is_known(world: ApiWorld):
+    cluster = world.add_cluster()
+    row_id = place(world, "orders", cluster)
+    reports = {f"unknown-{number}": ready("True") for number in range(5_000)}
+    assert Agent(world, cluster).report_kafkas(reports | {row_id: ready("False", "Error")}).status == 200
+    kafka = world.run.run_until(world.store.get_kafka(row_id))
+    assert kafka is not None
+    assert kafka.status is KafkaStatus.FAILED
