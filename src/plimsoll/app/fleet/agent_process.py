@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
-    from plimsoll.fleet.agent.instance_reconciler import InstanceResult
+    from plimsoll.fleet.agent.builder import AgentCycle
     from plimsoll.fleet.agent.settings import AgentParameters, AgentSettings
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.factory import SharedInformerFactory
@@ -98,7 +98,7 @@ class AgentProcess(ProcessOwner):
         await self._check_cluster()
         await self._process.run(self._build)
 
-    async def run_once(self) -> tuple[InstanceResult, ...]:
+    async def run_once(self) -> AgentCycle:
         """One poll, one look at every instance, one report, while leading."""
         await self._check_cluster()
         try:
@@ -107,7 +107,7 @@ class AgentProcess(ProcessOwner):
             if self._journal is not None:
                 await self._journal.close()
 
-    async def _run_cycle(self, client: Client, _guard: Guard | None) -> tuple[InstanceResult, ...]:
+    async def _run_cycle(self, client: Client, _guard: Guard | None) -> AgentCycle:
         informers = self._process.make_informers(client)
         async with self._process.record_events() as recorder:
             built = self._build_agent(client, informers, recorder, keeps_last_plans=False)

@@ -23,7 +23,9 @@ from plimsoll.cli.shared.output import Output, OutputOption, echo_value
 if TYPE_CHECKING:
     import ssl
 
+    from plimsoll.fleet.agent.builder import AgentCycle
     from plimsoll.fleet.agent.instance_reconciler import InstanceResult
+    from plimsoll.fleet.agent.intake_executor import IntakeResult
 
 
 def agent(
@@ -163,26 +165,39 @@ def _read_trust(path: str) -> ssl.SSLContext | None:
         raise InvalidInput(f"{path} holds no certificates: {error}", path="--ca-file") from error
 
 
-def _print_results(results: tuple[InstanceResult, ...], output: Output) -> None:
+def _print_results(cycle: AgentCycle, output: Output) -> None:
     from plimsoll.fleet.agent.model.reports import ERROR
     from plimsoll.journal.rendering import remove_control_characters
 
+    results, taken = cycle.instances, cycle.taken
+    if taken is None:
+        typer.echo("the control plane does not answer; what runs here was looked at", err=True)
     match output:
         case Output.TABLE:
+            for line in (*taken.outcomes, *taken.not_done) if taken is not None else ():
+                typer.echo(remove_control_characters(str(line)))
             for result in results:
                 report = result.report
                 state = "Ready" if report.is_ready else f"{report.reason}: {report.message}"
                 done = "".join(f"; {outcome}" for outcome in result.outcomes)
                 typer.echo(remove_control_characters(f"{result.ref}: {state}{done}"))
-            if not results:
-                typer.echo("there is no ManagedKafka")
+            if not results and taken is not None and not taken.outcomes:
+                typer.echo("there is no ManagedKafka, and the list has none")
         case Output.NAME:
             for result in results:
                 typer.echo(str(result.ref))
         case _:
-            echo_value([_describe(result) for result in results], output)
+            echo_value({"list": _describe_list(taken), "instances": [_describe(found) for found in results]}, output)
     if any(result.report.reason == ERROR for result in results):
         raise typer.Exit(1)
+
+
+def _describe_list(taken: IntakeResult | None) -> dict[str, object] | None:
+    import msgspec
+
+    if taken is None:
+        return None
+    return {"outcomes": msgspec.to_builtins(taken.outcomes), "notDone": msgspec.to_builtins(taken.not_done)}
 
 
 def _describe(result: InstanceResult) -> dict[str, object]:

@@ -95,6 +95,8 @@ class Agent:
         self._is_reachable: bool | None = None
         self._differs: dict[str, Reason] = {}
         self._gone: tuple[str, ...] = ()
+        self.taken: IntakeResult | None = None
+        """What the last list changed."""
         self._reported: dict[str, InstanceReport] = {}
         self._reported_cluster: dict[str, object] = {}
         self._next_poll_s = float("-inf")
@@ -166,7 +168,7 @@ class Agent:
             versions=list_operator_versions(await read_operators(parts.client)),
             group_limits=limits if isinstance(limits, dict) else None,
         )
-        taken: IntakeResult = await self._intake.take(answer.kafkas, claims, guard)
+        self.taken = taken = await self._intake.take(answer.kafkas, claims, guard)
         self._differs, self._gone = dict(taken.differs), taken.gone
         await parts.reporter.report_intake(taken, now=self._clock.now(), dry_run=parts.settings.dry_run)
 

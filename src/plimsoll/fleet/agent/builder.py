@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.fleet.agent.instance_reconciler import InstanceResult
+    from plimsoll.fleet.agent.intake_executor import IntakeResult
     from plimsoll.fleet.agent.settings import AgentParameters
     from plimsoll.journal.ports import Journal
     from plimsoll.kube.client import Client
@@ -44,6 +45,14 @@ class AgentParts:
     recorder: EventRecorder | None = None
     journal: Journal | None = None
     keeps_last_plans: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCycle:
+    """What one cycle did. `taken` None: the control plane did not answer."""
+
+    instances: tuple[InstanceResult, ...]
+    taken: IntakeResult | None
 
 
 class BuiltAgent:
@@ -76,12 +85,13 @@ class BuiltAgent:
     def list_services(self) -> list[Service]:
         return [Service(name="agent", run=self._agent.run)]
 
-    async def run_once(self, informing: Coroutine[Any, Any, None]) -> tuple[InstanceResult, ...]:
+    async def run_once(self, informing: Coroutine[Any, Any, None]) -> AgentCycle:
         """One cycle on complete caches. `informing` runs the informers meanwhile. Raises `ApiCallFailed`."""
         task = asyncio.create_task(informing, name="informers")
         try:
             await self._view.wait_until_synced()
-            return await self._agent.run_cycle()
+            instances = await self._agent.run_cycle()
+            return AgentCycle(instances=instances, taken=self._agent.taken)
         finally:
             task.cancel()
             await asyncio.wait((task,))
