@@ -48,16 +48,18 @@ async def test_topics_have_replicas_leaders_isr_and_min_isr(kafka: RealKafka) ->
     kafka.create_topic("a", {0: [2, 0], 1: [0, 1]}, {"min.insync.replicas": "2"})
     kafka.create_topic("b", {0: [1]})
     async with connect_admin(kafka) as admin:
-        topics = {topic.name: topic for topic in await admin.describe_topics() if not topic.is_internal}
+        described = await admin.describe_topics(with_min_isr=True)
+        plain = await admin.describe_topics(["a"])
         named = await admin.describe_topics(["no-such-topic", "b"])
         none = await admin.describe_topics([])
+    topics = {topic.name: topic for topic in described if not topic.is_internal}
     assert sorted(topics) == ["a", "b"]
     assert [(entry.partition, entry.replicas, entry.leader) for entry in topics["a"].partitions] == [
         (0, (2, 0), 2),
         (1, (0, 1), 0),
     ]
     assert [set(entry.isr) for entry in topics["a"].partitions] == [{0, 2}, {0, 1}]
-    assert (topics["a"].min_isr, topics["b"].min_isr) == (2, 1)
+    assert (topics["a"].min_isr, topics["b"].min_isr, plain[0].min_isr) == (2, 1, 1)
     assert [(topic.name, topic.problem) for topic in named] == [
         ("b", ""),
         ("no-such-topic", "UNKNOWN_TOPIC_OR_PARTITION"),

@@ -202,8 +202,9 @@ class FalseBrokers:
         nodes = await self._admin.describe_nodes()
         return replace(nodes, brokers=tuple(await self._falsify("nodes", nodes.brokers)))
 
-    async def describe_topics(self, names: Any = None) -> tuple[TopicDescription, ...]:
-        topics = await self._falsify("topics", await self._admin.describe_topics(names))
+    async def describe_topics(self, names: Any = None, *, with_min_isr: bool = False) -> tuple[TopicDescription, ...]:
+        described = await self._admin.describe_topics(names, with_min_isr=with_min_isr)
+        topics = await self._falsify("topics", described)
         if topics and self._world.faults.lie_about("brokers", "topics") is Lie.UNDECODABLE:
             topics[-1] = replace(topics[-1], partitions=(), problem="INVALID_REQUEST")
         return tuple(topics)

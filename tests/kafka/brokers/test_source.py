@@ -58,10 +58,13 @@ class ListingAdmin(SimulatedAdmin):
         super().__init__(kafka)
         self._is_deleted = is_deleted
 
-    async def describe_topics(self, names: Collection[str] | None = None) -> tuple[TopicDescription, ...]:
+    async def describe_topics(
+        self, names: Collection[str] | None = None, *, with_min_isr: bool = False
+    ) -> tuple[TopicDescription, ...]:
         if names is not None:
-            return await super().describe_topics(["c"] if self._is_deleted else names)
-        return tuple(topic for topic in await super().describe_topics() if topic.name != "b")
+            return await super().describe_topics(["c"] if self._is_deleted else names, with_min_isr=with_min_isr)
+        listed = await super().describe_topics(with_min_isr=with_min_isr)
+        return tuple(topic for topic in listed if topic.name != "b")
 
 
 def test_replicas_of_topics_that_may_not_be_described_are_there_and_stay() -> None:

@@ -98,7 +98,7 @@ def test_a_leaving_broker_that_has_logs_is_in_use_although_the_metadata_does_not
         before = await admin.describe_topics()
         bench.brokers.create_topic("just-now", [[3]])
 
-        async def describe_topics(_names: object = None) -> object:
+        async def describe_topics(_names: object = None, **_options: bool) -> object:
             return before
 
         admin.describe_topics = describe_topics  # type: ignore[method-assign,assignment]

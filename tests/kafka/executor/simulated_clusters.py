@@ -135,10 +135,12 @@ class LaggingAdmin(SimulatedAdmin):
         self._lag_s = lag_s
         self._known: dict[str, list[tuple[float, TopicDescription]]] = {}
 
-    async def describe_topics(self, names: Collection[str] | None = None) -> tuple[TopicDescription, ...]:
+    async def describe_topics(
+        self, names: Collection[str] | None = None, *, with_min_isr: bool = False
+    ) -> tuple[TopicDescription, ...]:
         now = self._clock.monotonic_s()
         answer = []
-        for topic in await super().describe_topics(names):
+        for topic in await super().describe_topics(names, with_min_isr=with_min_isr):
             known = self._known.setdefault(topic.name, [])
             known.append((now, topic))
             while len(known) > 1 and known[1][0] <= now - self._lag_s:

@@ -58,7 +58,9 @@ class SimulatedAdmin:
             voters=state.voters if self._kafka.shows_quorum else None,
         )
 
-    async def describe_topics(self, names: Collection[str] | None = None) -> tuple[TopicDescription, ...]:
+    async def describe_topics(
+        self, names: Collection[str] | None = None, *, with_min_isr: bool = False
+    ) -> tuple[TopicDescription, ...]:
         with _translate_errors():
             state = self._kafka.receive("describe_topics")
         hidden = self._kafka.hidden_topics
@@ -66,7 +68,7 @@ class SimulatedAdmin:
         return tuple(
             TopicDescription(name=name, partitions=(), problem="TOPIC_AUTHORIZATION_FAILED")
             if name in hidden
-            else _describe_topic(state, name)
+            else _describe_topic(state, name, with_min_isr=with_min_isr)
             for name in wanted
         )
 
@@ -150,7 +152,7 @@ class SimulatedAdmin:
             return _translate(self._kafka.unregister_broker(broker))
 
 
-def _describe_topic(state: KafkaState, name: str) -> TopicDescription:
+def _describe_topic(state: KafkaState, name: str, *, with_min_isr: bool) -> TopicDescription:
     topic = state.topics.get(name)
     if topic is None:
         return TopicDescription(name=name, partitions=(), problem="UNKNOWN_TOPIC_OR_PARTITION")
@@ -158,7 +160,7 @@ def _describe_topic(state: KafkaState, name: str) -> TopicDescription:
         name=name,
         partitions=tuple(_describe_partition(state, topic.partitions[number]) for number in sorted(topic.partitions)),
         is_internal=topic.is_internal,
-        min_isr=int(state.settings.get(TOPIC, name, MIN_ISR) or 1),
+        min_isr=int(state.settings.get(TOPIC, name, MIN_ISR) or 1) if with_min_isr else 1,
     )
 
 

@@ -90,7 +90,9 @@ class KafkaPythonAdmin:
             return ClusterNodes(cluster_id=cluster_id, controller=-1, brokers=brokers)
         return ClusterNodes(cluster_id=cluster_id, controller=quorum.leader, brokers=brokers, voters=quorum.voters)
 
-    async def describe_topics(self, names: Collection[str] | None = None) -> tuple[TopicDescription, ...]:
+    async def describe_topics(
+        self, names: Collection[str] | None = None, *, with_min_isr: bool = False
+    ) -> tuple[TopicDescription, ...]:
         """All topics, or those named. The metadata of all topics fit one answer, which is faster than pages."""
         from kafka.protocol.metadata import MetadataRequest  # noqa: PLC0415 - heavy
 
@@ -102,7 +104,7 @@ class KafkaPythonAdmin:
         if names is not None and not names:
             return ()
         topics = await self._connection.send(build, answers.read_topics)
-        return answers.add_min_isr(topics, await self._read_min_isr(topics))
+        return answers.add_min_isr(topics, await self._read_min_isr(topics)) if with_min_isr else topics
 
     async def describe_log_dirs(self, broker: int) -> BrokerLogs:
         from kafka.protocol.admin import DescribeLogDirsRequest  # noqa: PLC0415 - heavy

@@ -148,8 +148,13 @@ class KafkaAdmin(Protocol):
 
     async def describe_nodes(self) -> ClusterNodes: ...
 
-    async def describe_topics(self, names: Collection[str] | None = None) -> tuple[TopicDescription, ...]:
-        """All topics, or those named. A topic or partition with an error carries it in `problem`."""
+    async def describe_topics(
+        self, names: Collection[str] | None = None, *, with_min_isr: bool = False
+    ) -> tuple[TopicDescription, ...]:
+        """All topics, or those named. A topic or partition with an error carries it in `problem`.
+
+        Without `with_min_isr` every `min_isr` is 1: a broker takes far longer to read it than all the rest.
+        """
         ...
 
     async def describe_log_dirs(self, broker: int) -> BrokerLogs: ...

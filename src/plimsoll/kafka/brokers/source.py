@@ -88,7 +88,7 @@ async def describe_cluster(
             return await _read_logs(admin, broker.id, broker_timeout_s)
 
     topics, moving, answers = await asyncio.gather(
-        admin.describe_topics(),
+        admin.describe_topics(with_min_isr=True),
         admin.list_reassignments(),
         asyncio.gather(*(read_logs(broker) for broker in nodes.brokers)),
     )
@@ -134,7 +134,7 @@ async def _describe_unlisted(admin: KafkaAdmin, names: Collection[str], logs: _L
     and a broker that holds only their replicas looks empty.
     """
     found = []
-    for topic in await admin.describe_topics(sorted(names)):
+    for topic in await admin.describe_topics(sorted(names), with_min_isr=True):
         if not topic.problem:
             found.append(topic)
         elif not topic.problem.startswith(_UNKNOWN_TOPIC):

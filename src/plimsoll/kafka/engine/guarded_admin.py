@@ -49,8 +49,10 @@ class GuardedKafkaAdmin:
     async def describe_nodes(self) -> ClusterNodes:
         return await self._read(self._admin.describe_nodes())
 
-    async def describe_topics(self, names: Collection[str] | None = None) -> tuple[TopicDescription, ...]:
-        return await self._read(self._admin.describe_topics(names))
+    async def describe_topics(
+        self, names: Collection[str] | None = None, *, with_min_isr: bool = False
+    ) -> tuple[TopicDescription, ...]:
+        return await self._read(self._admin.describe_topics(names, with_min_isr=with_min_isr))
 
     async def describe_log_dirs(self, broker: int) -> BrokerLogs:
         return await self._read(self._admin.describe_log_dirs(broker))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.kafka.executor import reasons
 from plimsoll.kafka.executor.observing import ClusterObserver
 from plimsoll.kafka.executor.pacing import CheckPace
+from plimsoll.kafka.executor.phases.strategies import needs_min_isr
 from plimsoll.kafka.executor.record import RecordedState
 from plimsoll.kafka.executor.tasks import build_tasks
 from plimsoll.kafka.executor.throttles import Throttles
@@ -54,7 +55,9 @@ class ExecutionContext:
         self.is_stopping = state.is_stopping
         self.cancel_foreign = False
         self.recorded_active = frozenset(state.active)
-        self.observer = ClusterObserver(admin, clock)
+        self.observer = ClusterObserver(
+            admin, clock, reads_min_isr=lambda: needs_min_isr(self.options.replica_movement_strategies)
+        )
         self.foreign: set[TopicPartition] = set()
         """Partitions that other clients were seen to reassign."""
         self.throttles = Throttles(admin, self.save)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.kafka.model.description import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from plimsoll.core.clock import Clock
     from plimsoll.kafka.brokers.ports import KafkaAdmin, Reassignment
@@ -65,11 +65,12 @@ class ClusterView:
 
 
 class ClusterObserver:
-    """Reads a cluster for the executor."""
+    """Reads a cluster for the executor. `reads_min_isr`: whether a strategy needs the least in-sync replicas."""
 
-    def __init__(self, admin: KafkaAdmin, clock: Clock) -> None:
+    def __init__(self, admin: KafkaAdmin, clock: Clock, *, reads_min_isr: Callable[[], bool] = lambda: False) -> None:
         self._admin = admin
         self._clock = clock
+        self._reads_min_isr = reads_min_isr
         self._read_all_at: float | None = None
         self._unknown_since: dict[str, float] = {}
         self.view = ClusterView()
@@ -82,20 +83,20 @@ class ClusterObserver:
         self.view.fresh.clear()
         now = self._clock.monotonic_s()
         if self._read_all_at is None or now - self._read_all_at >= WHOLE_REFRESH_S:
-            found = await self._admin.describe_topics()
+            found = await self._admin.describe_topics(with_min_isr=self._reads_min_isr())
             self._read_all_at = now
             self._forget_others({topic.name for topic in found})
             self._take(found)
             topics = set(topics) - {topic.name for topic in found}
         if topics:
-            self._take(await self._admin.describe_topics(sorted(topics)))
+            self._take(await self._admin.describe_topics(sorted(topics), with_min_isr=self._reads_min_isr()))
         return self.view
 
     async def read_topics(self, topics: Collection[str]) -> ClusterView:
         """Read those of these topics that were not read since the reassignments were."""
         stale = set(topics) - self.view.fresh
         if stale:
-            self._take(await self._admin.describe_topics(sorted(stale)))
+            self._take(await self._admin.describe_topics(sorted(stale), with_min_isr=self._reads_min_isr()))
         return self.view
 
     async def _read_brokers(self) -> None:

@@ -61,6 +61,16 @@ STRATEGIES: Final[dict[str, SortKey]] = {
 }
 
 
+_OF_MIN_ISR: Final = frozenset(
+    {"PrioritizeMinIsrWithOfflineReplicasStrategy", "PrioritizeOneAboveMinIsrWithOfflineReplicasStrategy"}
+)
+
+
+def needs_min_isr(names: Iterable[str]) -> bool:
+    """Whether one of the strategies looks at the least numbers of in-sync replicas."""
+    return not _OF_MIN_ISR.isdisjoint(names)
+
+
 def check_strategies(names: Iterable[str], *, path: str) -> tuple[str, ...]:
     """The simple names of strategies, which may be given with their Java package."""
     simple = tuple(name.strip().rpartition(".")[2] for name in names)
