@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BROAD = frozenset({"Exception", "BaseException"})
 BOUNDARIES = {
     "plimsoll.cli.main": "a command: a bug has an exit code of its own",
+    "plimsoll.fleet.agent.agent": "one instance of a cluster",
     "plimsoll.fleet.api.guard": "an HTTP request",
     "plimsoll.fleet.workers.passes": "a write to one row",
     "plimsoll.fleet.workers.runner": "a pass of one worker",

@@ -94,7 +94,7 @@ class Field(NamedTuple):
 @cache
 def list_fields() -> tuple[Field, ...]:
     """The whole table, in a stable order."""
-    return tuple(field for kind in sorted(BASE_OBJECTS) for field in _fields_of(kind))
+    return tuple(field for kind in sorted(BASE_OBJECTS) for field in list_fields_of(kind))
 
 
 def get_resource(kind: str) -> Resource:
@@ -103,7 +103,13 @@ def get_resource(kind: str) -> Resource:
     return resource
 
 
-def _fields_of(kind: str) -> Iterator[Field]:
+@cache
+def list_fields_of(kind: str) -> tuple[Field, ...]:
+    """The fields of one kind."""
+    return tuple(_walk_kind(kind))
+
+
+def _walk_kind(kind: str) -> Iterator[Field]:
     struct = get_resource(kind).struct
     assert struct is not None
     for field in _walk(inspect.type_info(struct), ()):

@@ -1,4 +1,4 @@
-"""One seed of the field fuzz: a fresh cluster and a fresh fleet manager, and everything that went wrong in them.
+"""One seed of the field fuzz: a fresh cluster, fleet manager and agent, and everything that went wrong in them.
 
 A cluster that is written to at random fills up, so a seed is only so many objects, and a run is many seeds.
 """
@@ -6,6 +6,7 @@ A cluster that is written to at random fills up, so a seed is only so many objec
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 import structlog
 from structlog.testing import capture_logs
 
+from tests.field_fuzz.fuzzed_agent import FuzzedAgent
 from tests.field_fuzz.fuzzed_cluster import Finding, FuzzedCluster, find_problems
 from tests.field_fuzz.fuzzed_fleet import FuzzedFleet
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 OBJECTS_PER_SEED: Final = 2_000
 BODIES_PER_SEED: Final = 200
-"""To the fleet manager, which has a tenth of the fields."""
+"""To the fleet manager and to an agent, half of them each."""
 
 
 class SeedResult(NamedTuple):
@@ -37,12 +39,11 @@ class SeedResult(NamedTuple):
 def run_seed(seed: int, *, objects: int = OBJECTS_PER_SEED, bodies: int = BODIES_PER_SEED) -> SeedResult:
     cluster = fuzz_cluster(seed, objects)
     with tempfile.TemporaryDirectory() as folder:
-        fleet = fuzz_fleet(Path(folder), seed, bodies)
-    answers = {
-        status: cluster.answers.get(status, 0) + fleet.answers.get(status, 0)
-        for status in sorted({*cluster.answers, *fleet.answers})
-    }
-    return SeedResult(objects, bodies, answers, (*cluster.findings, *fleet.findings))
+        fleet = fuzz_fleet(Path(folder), seed, bodies - bodies // 2)
+    parts = (cluster, fleet, fuzz_agent(seed, bodies // 2))
+    answers = sum((Counter(part.answers) for part in parts), Counter[int]())
+    findings = tuple(finding for part in parts for finding in part.findings)
+    return SeedResult(objects, bodies, dict(sorted(answers.items())), findings)
 
 
 def run_timed(seed: int) -> SeedResult:
@@ -77,3 +78,12 @@ def fuzz_fleet(folder: Path, seed: int, bodies: int) -> SeedResult:
         if not fleet.serves_a_plain_request():
             findings.append("a plain request was not served")
     return SeedResult(0, bodies, fleet.answers, tuple(Finding(f"fleet: {problem}", ()) for problem in findings))
+
+
+def fuzz_agent(seed: int, bodies: int) -> SeedResult:
+    """Nothing may fail, no instance may go away, and a plain item must still be taken in at the end."""
+    with FuzzedAgent(seed) as agent:
+        findings = agent.fuzz(bodies)
+        if not agent.serves_a_plain_item():
+            findings.append("a plain item was not taken in")
+    return SeedResult(0, bodies, agent.answers, tuple(Finding(f"agent: {problem}", ()) for problem in findings))

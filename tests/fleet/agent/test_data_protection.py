@@ -96,6 +96,40 @@ def test_a_placement_that_was_removed_here_does_not_replace_the_one_that_runs(wo
     assert get_difference(world, "kafka-a") == "EarlierPlacement"
 
 
+@pytest.mark.parametrize("changed", ["p0", "", None])
+def test_an_annotation_that_was_changed_here_is_set_again_and_removes_no_data(world: AgentWorld, changed: str | None):
+    run_instances(world, build_item("a"))
+    running = world.list_kafkas()[0]["metadata"]["uid"]
+    patch_placement(world, "kafka-a", changed)
+    world.pass_polls(4)
+    assert world.list_managed()["kafka-a"]["metadata"]["annotations"]["bf2.org/placementId"] == "p1"
+    assert [kafka["metadata"]["uid"] for kafka in world.list_kafkas()] == [running]
+
+
+@pytest.mark.parametrize("changed", ["p0", None])
+def test_where_object_and_claim_disagree_a_next_placement_removes_no_data(world: AgentWorld, changed: str | None):
+    run_instances(world, build_item("a"))
+    running = world.list_kafkas()[0]["metadata"]["uid"]
+    patch_placement(world, "kafka-a", changed)
+    world.list_items(build_item("a", placement="p2")).pass_polls(4)
+    assert [kafka["metadata"]["uid"] for kafka in world.list_kafkas()] == [running]
+    assert get_difference(world, "kafka-a") == "PlacementUnknown"
+
+
+def test_an_instance_whose_annotation_was_changed_is_still_deleted_by_its_control_plane(world: AgentWorld):
+    run_instances(world, build_item("a"))
+    patch_placement(world, "kafka-a", "p0")
+    world.list_items(build_item("a", deleted=True)).pass_polls(4)
+    assert "kafka-a" not in world.list_managed()
+
+
+def patch_placement(world: AgentWorld, namespace: str, placement: str | None) -> None:
+    name = world.list_managed()[namespace]["metadata"]["name"]
+    url = f"/apis/managedkafka.bf2.org/v1alpha1/namespaces/{namespace}/managedkafkas/{name}"
+    patch = {"metadata": {"annotations": {"bf2.org/placementId": placement}}}
+    assert world.ask("PATCH", url, patch, content="application/merge-patch+json").status == 200
+
+
 # ---- (c) missing from the list
 
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
+from plimsoll.fleet.agent import instance_reconciler
+from plimsoll.fleet.agent.planning.kafka_objects import compute_managed_shape
 from tests.fleet.agent.agent_world import HOME, AgentWorld
 from tests.fleet.agent.control_planes import TOKEN_S, build_item, build_reserved_item
 from tests.local.apiserver.builders import MERGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from plimsoll.fleet.agent.planning.sizes import InstanceShape
+    from plimsoll.objects.api.managed_kafkas import ManagedKafka
 
 
 @pytest.fixture
@@ -289,3 +295,32 @@ def test_a_token_is_renewed_before_it_expires_and_when_it_is_refused(world: Agen
     polls = world.control_plane.polls
     world.pass_polls()
     assert world.control_plane.polls > polls
+
+
+def test_an_object_whose_answer_cannot_be_read_costs_only_its_instance(world: AgentWorld):
+    world.control_plane.max_nodes = {"standard": 60}
+    world.list_items(build_item("a"), build_item("b")).start_agent()
+    world.pass_polls()
+    time = {"type": "x", "status": "x", "lastTransitionTime": "0000-01-01T00:00:00Z"}
+    url = "/apis/kafka.strimzi.io/v1/namespaces/kafka-a/kafkanodepools/brokers"
+    assert world.ask("PATCH", f"{url}/status", {"status": {"conditions": [time]}}, content=MERGE).status == 200
+    # Both have to be applied again: the first cannot be read afterwards.
+    world.list_items(build_item("a", units=2), build_item("b", units=2)).pass_polls(3)
+    assert world.count_replicas("kafka-b")["brokers"] == 6
+    assert "brokers" in world.get_condition("kafka-a")["message"]
+
+
+def test_a_value_that_no_check_foresaw_costs_only_its_instance(world: AgentWorld, monkeypatch: pytest.MonkeyPatch):
+    def compute(managed: ManagedKafka, units: int) -> InstanceShape:
+        if managed.metadata.name == "k-a":
+            raise OverflowError("a number")
+        return compute_managed_shape(managed, units)
+
+    monkeypatch.setattr(instance_reconciler, "compute_managed_shape", compute)
+    world.list_items(build_item("a"), build_item("b")).start_agent()
+    with capture_logs() as logs:
+        world.pass_polls(2)
+    assert [kafka["metadata"]["name"] for kafka in world.list_kafkas()] == ["k-b"]
+    assert {"event": "agent.instance_crashed", "instance": "k-a"}.items() <= next(
+        line for line in logs if line.get("exc_info")
+    ).items()

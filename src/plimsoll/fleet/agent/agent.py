@@ -22,7 +22,7 @@ from plimsoll.fleet.agent.planning.capacity import compute_capacity
 from plimsoll.fleet.agent.planning.operator_versions import list_operator_versions
 from plimsoll.fleet.agent.wire.report_documents import build_cluster_report, build_instance_report
 from plimsoll.fleet.agent.wire.status_documents import build_status, is_written
-from plimsoll.kube.errors import ApiCallFailed, ApiError, Conflict, NotAllowed
+from plimsoll.kube.errors import ApiCallFailed, ApiError, Conflict, NotAllowed, UnreadableAnswer
 from plimsoll.operator.pause import ActionGuard, read_pause
 
 if TYPE_CHECKING:
@@ -201,8 +201,14 @@ class Agent:
                 # Another agent, or a user, was faster: the next cycle sees it.
                 log.info("agent.overtaken", instance=managed.metadata.name, problem=str(error))
                 continue
-            except ApiError as error:
+            except (ApiError, UnreadableAnswer) as error:
                 log.warning("agent.instance_failed", instance=managed.metadata.name, problem=str(error))
+                continue
+            except ApiCallFailed:
+                raise
+            except Exception:
+                # A value that no check foresaw stops this instance and no other.
+                log.exception("agent.instance_crashed", instance=managed.metadata.name)
                 continue
             await parts.reporter.report(result, now=self._clock.now(), dry_run=parts.settings.dry_run)
             results.append(result)

@@ -8,7 +8,7 @@ import structlog
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.plans import Action, NotDone, Outcome, Reason, Ref, Result
-from plimsoll.kube.errors import ApiError, Conflict, NotAllowed
+from plimsoll.kube.errors import ApiError, Conflict, NotAllowed, UnreadableAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -50,7 +50,7 @@ class PerformedActions:
         except Conflict as error:
             self._fail(action, Result.OVERTAKEN, error)
             return False
-        except (ApiError, InstanceProblem) as error:
+        except (ApiError, UnreadableAnswer, InstanceProblem) as error:
             self._fail(action, Result.FAILED, error)
             self.refusal = str(error)
             return False

@@ -144,6 +144,9 @@ def _decide_other_placement(
         return _keep(item, "EarlierPlacement", message)
     if item.is_paused and not item.deleted:
         return _keep(item, "Paused", "the control plane paused it; the last placement stays")
+    doubt = _find_doubt(item, local, claims)
+    if doubt is not None:
+        return doubt
     message = f"the control plane placed it anew: {local.placement_id} goes, then {item.placement_id} is made"
     return IntakeAction(
         verb=IntakeVerb.REMOVE,
@@ -153,6 +156,23 @@ def _decide_other_placement(
         item=item,
         earlier_placement=local.placement_id,
     )
+
+
+def _find_doubt(item: ListedKafka, local: LocalInstance, claims: ClaimsList) -> IntakeAction | KeptInstance | None:
+    """None: object and claim agree that another placement runs here. One annotation alone removes no data."""
+    if local.is_reserved or local.is_rejected:
+        return None
+    claim = claims.claims.get(item.namespace)
+    if claim is not None and claim.units and claim.placement_id == item.placement_id:
+        if item.deleted:
+            return _act(IntakeVerb.MARK_DELETED, item, "Deleted", "the control plane deletes it")
+        message = "its claim is of the placement in the list; the annotation of the object was changed and is set again"
+        return _act(IntakeVerb.UPDATE, item, "PlacementRestored", message)
+    is_claimed_otherwise = claim is not None and claim.units > 0 and claim.placement_id != local.placement_id
+    if local.placement_id and not is_claimed_otherwise and item.namespace not in claims.unreadable:
+        return None
+    message = f"whether {item.placement_id} or another placement runs here is not known: object and claim disagree"
+    return _keep(item, "PlacementUnknown", message)
 
 
 def _decide_same_placement(item: ListedKafka, local: LocalInstance) -> IntakeAction | KeptInstance | None:
