@@ -46,7 +46,7 @@ class CountedPods:
         self.sample = sample
         self.rules: tuple[_CountingRule | Refusal, ...] = ()
         """Its own rules, set by `prepare`."""
-        hard = [each for each in pod.spec.topology_spread_constraints if is_hard(each.when_unsatisfiable)]
+        hard = [rule for rule in pod.spec.topology_spread_constraints if is_hard(rule.when_unsatisfiable)]
         self.is_spread_over_nodes = any(constraint.topology_key == _HOSTNAME for constraint in hard)
 
 
