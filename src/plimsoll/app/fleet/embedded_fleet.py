@@ -1,7 +1,7 @@
 """A fleet manager with a simulated OCM and its clusters, in one process and without a socket in between.
 
-`plimsoll up` runs it live, scenarios run it in virtual time. The agents are simulated: they report what the real one
-would, and bring no Kafka to their clusters.
+`plimsoll up` runs it live, with the agent as an add-on of each cluster. Scenarios run it in virtual time, with
+simulated agents: they report what the real one would, and bring no Kafka to their clusters.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.app.fleet.agent_addon import AGENT_ADDON, AgentAddon
 from plimsoll.app.fleet.embedded_clusters import EmbeddedClusters, EmbeddedClustersSettings
 from plimsoll.app.fleet.service import FleetService
 from plimsoll.fleet.providers.ocm.provider import OcmProvider
@@ -40,12 +41,15 @@ OCM_URL: Final = "http://simulated-ocm"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedFleetSettings:
-    """`ocm_file`: where OCM keeps its state; None: it ends with the process."""
+    """`ocm_file`: where OCM keeps its state; None: it ends with the process.
+
+    `agents`: those of simulated agents; None: the agent is an add-on of the clusters.
+    """
 
     service: ServiceSettings
     ocm: OcmSettings = field(default_factory=OcmSettings)
     ocm_file: Path | None = None
-    agents: AgentSettings = field(default_factory=AgentSettings)
+    agents: AgentSettings | None = field(default_factory=AgentSettings)
     clusters: EmbeddedClustersSettings = field(default_factory=EmbeddedClustersSettings)
 
 
@@ -68,12 +72,17 @@ class EmbeddedFleet:
         self, configuration: Configuration, settings: EmbeddedFleetSettings, dependencies: EmbeddedFleetDependencies
     ) -> None:
         world = dependencies.world
-        self.clusters = _build_clusters(settings, dependencies)
-        self.agents = SimulatedAgents(web=_ServiceClient(self), clock=world.clock, settings=settings.agents)
+        web = _ServiceClient(self)
+        self.agents = (
+            None if settings.agents is None else SimulatedAgents(web=web, clock=world.clock, settings=settings.agents)
+        )
+        agent = {AGENT_ADDON: AgentAddon(web)} if settings.agents is None else {}
+        self.clusters = _build_clusters(settings, dependencies, {**dependencies.addons, **agent})
+        parts = [part for part in (self.clusters, self.agents) if part is not None]
         self.ocm = SimulatedOcm(
             clock=world.clock,
             entropy=world.entropy,
-            data_plane=self.agents if self.clusters is None else CombinedDataPlane(self.clusters, self.agents),
+            data_plane=CombinedDataPlane(*parts),
             settings=settings.ocm,
             file=settings.ocm_file,
         )
@@ -95,16 +104,17 @@ class EmbeddedFleet:
     def list_services(self) -> list[Service]:
         """In the order in which they are started: clusters run before OCM asks for them again."""
         clusters = [] if self.clusters is None else self.clusters.list_services()
+        agents = [] if self.agents is None else self.agents.list_services()
         return [
             *clusters,
             *self.ocm.list_services(),
-            *self.agents.list_services(),
+            *agents,
             *self.service.list_services(),
         ]
 
 
 def _build_clusters(
-    settings: EmbeddedFleetSettings, dependencies: EmbeddedFleetDependencies
+    settings: EmbeddedFleetSettings, dependencies: EmbeddedFleetDependencies, addons: Mapping[str, Addon]
 ) -> EmbeddedClusters | None:
     if dependencies.stores is None:
         return None
@@ -112,7 +122,7 @@ def _build_clusters(
         dependencies.stores,
         clock=dependencies.world.clock,
         entropy=dependencies.world.entropy,
-        addons=dependencies.addons,
+        addons=addons,
         settings=settings.clusters,
         run_planner=dependencies.run_planner,
     )

@@ -13,7 +13,7 @@ from plimsoll.app.fleet.addons import KAFKA_OPERATOR_ADDON, KafkaOperatorAddon
 from plimsoll.app.fleet.cluster_stores import CLUSTERS_FOLDER, StoreFolders
 from plimsoll.app.fleet.embedded_fleet import EmbeddedFleet, EmbeddedFleetDependencies, EmbeddedFleetSettings
 from plimsoll.app.fleet.process import DATABASE_FILE, ISSUER_KEYS_FILE, SECRETS_FILE, build_default_url
-from plimsoll.app.fleet.service import ServiceSettings, TokenSources, World
+from plimsoll.app.fleet.service import ClusterSettings, ServiceSettings, TokenSources, World
 from plimsoll.console.views.fleet import FleetView
 from plimsoll.fleet.auth.issuer_keys import IssuerKeys
 from plimsoll.fleet.config.files import FILE_NAMES, FleetFiles, read_configuration
@@ -23,7 +23,6 @@ from plimsoll.fleet.store.database import open_database
 from plimsoll.fleet.store.secrets import create_key_file, read_key_file
 from plimsoll.kube.leases.clocks import SuspendAwareClock
 from plimsoll.local.ocm.settings import OcmDelays, OcmSettings
-from plimsoll.local.ocm.simulated_agents import AgentSettings
 from plimsoll.runtime.supervisor import Service
 from plimsoll.web.guards import HostGuard, HostNames
 from plimsoll.web.responses import build_text_response
@@ -51,7 +50,9 @@ OCM_USER: Final = "plimsoll"
 DEFAULT_MAX_CLUSTERS: Final = 5
 # Minutes at a real provider. Here they are seconds that can be watched.
 _DELAYS: Final = OcmDelays(pending_s=3.0, installing_s=12.0, addon_s=5.0, uninstalling_s=5.0)
-_AGENTS: Final = AgentSettings(period_s=5.0, kafka_ready_s=15.0)
+_POLL_INTERVAL: Final = "5s"
+_RESYNC_INTERVAL: Final = "15s"
+"""Of agents."""
 _PERIOD_S: Final = 10.0
 
 
@@ -143,6 +144,7 @@ async def open_fleet(settings: UpFleetSettings, serving: Serving, *, clock: Cloc
                 holder=HOLDER,
                 public_url=settings.public_url,
                 period_s=_PERIOD_S,
+                clusters=ClusterSettings(poll_interval=_POLL_INTERVAL, resync_interval=_RESYNC_INTERVAL),
             ),
             ocm=OcmSettings(
                 delays=_DELAYS,
@@ -151,7 +153,7 @@ async def open_fleet(settings: UpFleetSettings, serving: Serving, *, clock: Cloc
                 client_secret=serving.token,
             ),
             ocm_file=data / OCM_FILE,
-            agents=_AGENTS,
+            agents=None,
         ),
         EmbeddedFleetDependencies(
             database=database,
