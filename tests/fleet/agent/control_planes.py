@@ -86,6 +86,8 @@ class PlayedControlPlane:
         self.is_away = False
         self.takes_reports = True
         self.polls = 0
+        self.expires_in: Any = TOKEN_S
+        """As its answers say it."""
         self.tokens: list[float] = []
         """When each token was given."""
         self.refused_tokens: set[str] = set()
@@ -121,7 +123,7 @@ class PlayedControlPlane:
         if fields != {"grant_type": "client_credentials", **ACCOUNT}:
             return _answer(401, {"error": "invalid_client"})
         self.tokens.append(self._clock.monotonic_s())
-        return _answer(200, {"access_token": f"token-{len(self.tokens)}", "expires_in": TOKEN_S})
+        return _answer(200, {"access_token": f"token-{len(self.tokens)}", "expires_in": self.expires_in})
 
     def _is_valid(self, token: str) -> bool:
         number = int(token.removeprefix("token-"))

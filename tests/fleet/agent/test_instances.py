@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -280,6 +280,16 @@ def test_smaller_limits_of_the_node_autoscaler_lower_the_units_with_a_condition(
 
 
 # ---- tokens
+
+
+@pytest.mark.parametrize("expires_in", [10**350, -(10**30), 0, "300", None, [], True, 1e300])
+def test_a_token_of_an_impossible_lifetime_is_used_and_renewed(world: AgentWorld, expires_in: Any):
+    world.control_plane.expires_in = expires_in
+    world.list_items(build_item("one")).start_agent()
+    world.pass_polls(2)
+    world.run.advance_by(3 * TOKEN_S)
+    world.list_items(build_item("one"), build_item("two")).pass_polls(3)
+    assert len(world.list_kafkas()) == 2
 
 
 def test_a_token_is_renewed_before_it_expires_and_when_it_is_refused(world: AgentWorld):

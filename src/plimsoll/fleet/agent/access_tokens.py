@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from plimsoll.core.value_parsing import InvalidValue, parse_number
 from plimsoll.core.values import Value
 from plimsoll.web.client import Request, Response
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 DISCOVERY: Final = "/.well-known/openid-configuration"
 _MARGIN_S: Final = 60.0
 _LEAST_LIFETIME_S: Final = 10.0
+_MOST_LIFETIME_S: Final = 1e9
 
 
 class NoToken(Value):
@@ -74,8 +76,7 @@ class AgentTokens:
         token = document.get("access_token")
         if not answer.is_ok or not isinstance(token, str) or not token.isascii() or not token.isprintable():
             return NoToken(problem=f"no token: {endpoint} answers {answer.status} without one")
-        lifetime = document.get("expires_in")
-        lifetime_s = max(float(lifetime), _LEAST_LIFETIME_S) if isinstance(lifetime, int | float) else _MARGIN_S
+        lifetime_s = _read_lifetime_s(document.get("expires_in"))
         self._endpoint, self._token = endpoint, token
         self._until_s = requested_s + max(lifetime_s - _MARGIN_S, lifetime_s / 2)
         return token
@@ -87,6 +88,13 @@ class AgentTokens:
         # Of the same origin only: the secret goes there.
         is_own = isinstance(published, str) and published.startswith(f"{issuer}/")
         return published if isinstance(published, str) and is_own else f"{issuer}/token"
+
+
+def _read_lifetime_s(value: Any) -> float:
+    try:
+        return max(parse_number(value, most=_MOST_LIFETIME_S), _LEAST_LIFETIME_S)
+    except InvalidValue:  # how long it lives is not known
+        return _MARGIN_S
 
 
 def _decode(answer: Response) -> dict[str, Any]:
