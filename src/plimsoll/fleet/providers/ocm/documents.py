@@ -61,10 +61,10 @@ class ClusterAnswer(_Answer):
 
 
 class ClusterListAnswer(_Answer):
-    """A page of clusters."""
+    """A page of clusters. A document without items is no list: it must not look like one without clusters."""
 
-    items: tuple[ClusterAnswer, ...] = ()
-    total: Int64 = 0
+    items: tuple[ClusterAnswer, ...]
+    total: Int64
 
 
 class BoundsAnswer(_Answer):
@@ -113,8 +113,8 @@ class MachinePoolAnswer(_Answer):
 class PoolListAnswer(_Answer):
     """The machine pools of a cluster."""
 
-    items: tuple[MachinePoolAnswer, ...] = ()
-    total: Int64 = 0
+    items: tuple[MachinePoolAnswer, ...]
+    total: Int64
 
 
 class IngressAnswer(_Answer):
@@ -127,13 +127,13 @@ class IngressAnswer(_Answer):
 class IngressListAnswer(_Answer):
     """The ingresses of a cluster."""
 
-    items: tuple[IngressAnswer, ...] = ()
+    items: tuple[IngressAnswer, ...]
 
 
 class SyncSetAnswer(_Answer):
     """A sync set."""
 
-    resources: list[Any] = []
+    resources: list[Any]
 
 
 class ParameterAnswer(_Answer):
@@ -170,8 +170,8 @@ class AddonAnswer(_Answer):
 class AddonListAnswer(_Answer):
     """The add-ons of a cluster."""
 
-    items: tuple[AddonAnswer, ...] = ()
-    total: Int64 = 0
+    items: tuple[AddonAnswer, ...]
+    total: Int64
 
 
 def read_cluster(answer: ClusterAnswer) -> ProvidedCluster | CallFailed:
