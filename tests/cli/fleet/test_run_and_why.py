@@ -141,6 +141,14 @@ def test_a_pause_holds_the_workers(data: Path, reviewed: ReviewedSentences):
         ("--database-url", "sqlite:///x", "--database-url-file", "y"),
         ("--database-url-file", "/nowhere/url"),
         ("--secrets-key-file", "/nowhere/keys"),
+        ("--ocm-base-url", "ftp://ocm"),
+        ("--ocm-base-url", "http://127.0.0.1:1", "--ocm-client-id-file", "/nowhere/id"),
+        ("--ocm-base-url", "http://127.0.0.1:1", "--aws-credentials-file", "/nowhere/aws"),
+        ("--management-kubeconfig", "/nowhere/kubeconfig"),
+        ("--management-kubeconfig", "/nowhere/kubeconfig", "--cluster-version", "1.34"),
+        ("--addon-manifests", "/nowhere/manifests"),
+        ("--kas-fleetshard-poll-interval", "often"),
+        ("--max-cluster-removals-per-hour", "-1"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_made(tmp_path: Path, options: tuple[str, ...]):

@@ -45,6 +45,7 @@ CREATE FUNCTION find_worker(relation text, before text, after text) RETURNS text
     SELECT CASE
         WHEN relation = 'clusters' AND before = '' AND after = 'cluster_accepted' THEN 'dynamic_scale_up'
         WHEN relation = 'clusters' AND before = 'ready' AND after = 'deprovisioning' THEN 'dynamic_scale_down'
+        WHEN relation = 'kafka_requests' AND after = 'deprovision' THEN NULL
         WHEN relation = 'kafka_requests' AND before = 'accepted' THEN 'accepted_kafka'
         WHEN relation = 'kafka_requests' AND before = 'preparing' THEN 'preparing_kafka'
         WHEN relation = 'kafka_requests' AND before = 'deleting' AND after = 'removed' THEN 'deleting_kafka'
@@ -103,8 +104,11 @@ class Change(NamedTuple):
 class FleetProcesses:
     """Processes are started, killed, stopped and continued by name."""
 
-    def __init__(self, url: str, folder: Path, connection: psycopg.Connection[Any]) -> None:
+    def __init__(
+        self, url: str, folder: Path, connection: psycopg.Connection[Any], *, options: tuple[str, ...] = ()
+    ) -> None:
         self._url = url
+        self._options = options
         self._folder = folder
         self._connection = connection
         self._data = folder / "data"
@@ -136,6 +140,7 @@ class FleetProcesses:
         command += [
             f"--leader-lease-expiration-time={LEASE_S:g}s",
             "--leader-election-reconciler-repeat-interval=400ms",
+            *self._options,
         ]
         with (self._folder / f"{name}.log").open("ab") as log:
             environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -189,10 +194,10 @@ class FleetProcesses:
         ).fetchone()
         return None if found is None else self._map_holders().get(found[0])
 
-    def wait_for_leader(self, *, other_than: str = "") -> str:
+    def wait_for_leader(self, worker: str = "dynamic_scale_up", *, other_than: str = "") -> str:
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            leader = self.find_leader()
+            leader = self.find_leader(worker)
             if leader and leader != other_than:
                 return leader
             assert time.monotonic() < deadline, self.read_logs()
