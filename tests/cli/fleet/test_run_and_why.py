@@ -142,6 +142,7 @@ def test_a_pause_holds_the_workers(data: Path, reviewed: ReviewedSentences):
         ("--database-url-file", "/nowhere/url"),
         ("--secrets-key-file", "/nowhere/keys"),
         ("--ocm-base-url", "ftp://ocm"),
+        ("--ocm-base-url", "http://127.0.0.1:1", "--database-url", "sqlite:///elsewhere.sqlite3"),
         ("--ocm-base-url", "http://127.0.0.1:1", "--ocm-client-id-file", "/nowhere/id"),
         ("--ocm-base-url", "http://127.0.0.1:1", "--aws-credentials-file", "/nowhere/aws"),
         ("--management-kubeconfig", "/nowhere/kubeconfig"),

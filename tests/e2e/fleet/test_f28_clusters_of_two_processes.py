@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from plimsoll.fleet.store.database import open_database
+from plimsoll.fleet.store.secrets import create_key_file
 from plimsoll.runtime.clocks import RealClock
 from tests.e2e.fleet.fleet_processes import FleetProcesses
 from tests.e2e.fleet.ocm_load import OcmLoad
@@ -34,9 +35,9 @@ def test_f28_leaders_that_are_killed_leave_one_cluster_per_row(
     name, chance = postgresql_url.rpartition("/")[2], random.Random(28)
     with postgresql_server.connect(name) as connection, postgresql_server.connect(name) as watching:
         load = OcmLoad(watching)
-        processes = FleetProcesses(
-            postgresql_url, tmp_path, connection, options=(f"--ocm-base-url=http://{load.address}",)
-        )
+        create_key_file(tmp_path / "keys", "1")
+        options = (f"--ocm-base-url=http://{load.address}", f"--secrets-key-file={tmp_path}/keys")
+        processes = FleetProcesses(postgresql_url, tmp_path, connection, options=options)
         load.attach(processes)
         processes.install_audit()
         try:

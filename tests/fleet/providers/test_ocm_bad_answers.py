@@ -54,7 +54,7 @@ CALLS = ["clusters.get", "clusters.list", "machine_pools.list", "ingresses.list"
 BODIES = [HTML, HALF, OTHER_ID, NO_STATE, b"", b"[]", b"{}", b"9" * 10_000]
 
 
-@pytest.mark.parametrize("number", range(0, len(CALLS) * len(BODIES), 1 if IS_LONG else 5))
+@pytest.mark.parametrize("number", range(0, len(CALLS) * len(BODIES), 1 if IS_LONG else 9))
 def test_an_answer_that_is_none_is_shown_and_repeated(answered: Answered, number: int):
     call, body = CALLS[number % len(CALLS)], BODIES[number // len(CALLS)]
     answered.answer(call, body)

@@ -18,6 +18,7 @@ from msgspec import structs
 from plimsoll.app.fleet.kubernetes_providers import use_cluster_class
 from plimsoll.app.fleet.providers import ProviderOptions, open_providers
 from plimsoll.app.fleet.service import FleetService, ServiceSettings, TokenSources, World
+from plimsoll.core.errors import InvalidInput
 from plimsoll.fleet.auth.issuer import Realm
 from plimsoll.fleet.auth.issuer_keys import IssuerKeys
 from plimsoll.fleet.auth.key_sets import KeyAddress, KeyFile
@@ -109,7 +110,10 @@ class FleetProcess:
                     self._options.providers, environment=os.environ, clock=self._clock, entropy=self._entropy
                 )
             )
-            database = await asyncio.to_thread(self._open_database)
+            keys = await asyncio.to_thread(self._read_secret_keys)
+            if providers and keys is None:
+                raise InvalidInput("the accounts of agents are stored encrypted: give it", path="--secrets-key-file")
+            database = await asyncio.to_thread(self._open_database, keys)
             opened.push_async_callback(asyncio.to_thread, database.close)
             if not self._options.service.dry_run and (secrets := await database.rotate_secrets()):
                 log.info("secrets.encrypted_again", secrets=secrets)
@@ -137,8 +141,8 @@ class FleetProcess:
         """One pass of every worker that no other process leads. Nothing is served."""
         return await self.service.run_once()
 
-    def _open_database(self) -> FleetDatabase:
-        return open_database(self._options.get_database_url(), clock=self._clock, keys=self._read_secret_keys())
+    def _open_database(self, keys: SecretKeys | None) -> FleetDatabase:
+        return open_database(self._options.get_database_url(), clock=self._clock, keys=keys)
 
     def _read_secret_keys(self) -> SecretKeys | None:
         """The keys of secrets. A database in the data directory gets a key beside it; any other needs the option."""
