@@ -11,6 +11,7 @@ import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from plimsoll.core.value_parsing import read_whole_number
 from plimsoll.kafka.brokers import answers
 from plimsoll.kafka.brokers.connection import Connection
 from plimsoll.kafka.brokers.ports import (
@@ -321,9 +322,11 @@ class KafkaPythonAdmin:
             return {}
         found = await self.describe_configs(resources, (MIN_ISR,))
         return {
-            resource.name: int(entry.value)
+            resource.name: least
             for resource, entries in found.items()
-            if not isinstance(entries, KafkaError) and (entry := entries.get(MIN_ISR)) and entry.value.isdigit()
+            if not isinstance(entries, KafkaError)
+            and (entry := entries.get(MIN_ISR))
+            and (least := read_whole_number(entry.value)) is not None
         }
 
     async def _group_by_leader(self, partitions: Collection[TopicPartition]) -> dict[int, list[TopicPartition]]:
