@@ -186,14 +186,17 @@ def equal_counts(work: Workload, each: int) -> Workload:
     return Workload(cpu=work.cpu, memory_mib=work.memory_mib, counts=np.full(len(work.counts), each, dtype=np.int64))
 
 
-def pod(name: str, requests: dict[str, str], *, app: str = "", **spec: Any) -> Pod:
+def pod(
+    name: str, requests: dict[str, str], *, app: str = "", labels: dict[str, str] | None = None, **spec: Any
+) -> Pod:
+    """`labels` replace the usual one."""
     container = {"name": "c", "resources": {"requests": requests}}
     return msgspec.convert(
         {
             "metadata": {
                 "name": name,
                 "namespace": "default",
-                "labels": {"app": app or name},
+                "labels": {"app": app or name} if labels is None else labels,
                 "ownerReferences": [
                     {
                         "apiVersion": "apps/v1",

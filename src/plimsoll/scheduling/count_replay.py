@@ -38,7 +38,7 @@ _Label = tuple[str, str]
 class CountedPods:
     """Pods that no rule between pods distinguishes."""
 
-    __slots__ = ("is_spread_over_nodes", "number", "pod", "rules", "sample")
+    __slots__ = ("has_affinity", "is_spread_over_nodes", "number", "pod", "rules", "sample")
 
     def __init__(self, number: int, pod: Pod, sample: PlacedPod) -> None:
         self.number = number
@@ -46,7 +46,10 @@ class CountedPods:
         self.sample = sample
         self.rules: tuple[_CountingRule | Refusal, ...] = ()
         """Its own rules, set by `prepare`."""
-        hard = [rule for rule in pod.spec.topology_spread_constraints if is_hard(rule.when_unsatisfiable)]
+        constraints = pod.spec.topology_spread_constraints
+        hard = [constraint for constraint in constraints if is_hard(constraint.when_unsatisfiable)]
+        affinity = pod.spec.affinity
+        self.has_affinity = affinity is not None and affinity.pod_affinity is not None
         self.is_spread_over_nodes = any(constraint.topology_key == _HOSTNAME for constraint in hard)
 
 

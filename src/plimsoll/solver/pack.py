@@ -17,6 +17,7 @@ from plimsoll.solver.cells.packing import CLASSES as FEW_CLASSES
 from plimsoll.solver.cells.packing import pack_in_cells
 from plimsoll.solver.column_generation.generator import improve
 from plimsoll.solver.exact.pattern_milp import is_small, pack_cheapest
+from plimsoll.solver.packing.exchange import exchange_items
 from plimsoll.solver.packing.first_fit import estimate
 from plimsoll.solver.packing.mixed import pack_mixed
 from plimsoll.solver.packing.solution import Solution, is_valid, join_patterns
@@ -68,6 +69,19 @@ def pack(problem: PackingProblem, effort: Effort) -> Solution:
     return Solution(
         packing=best.packing, bound=min(best.bound.cost, best.packing.cost), item_values=best.bound.item_values
     )
+
+
+def pack_with_keys(problem: PackingProblem, effort: Effort) -> Solution:
+    """A cheap packing where keys force many bins open: the quickest bound guides it, and items are exchanged at last.
+
+    The program behind the bound of `pack` takes longer there than everything else, and says little.
+    """
+    packed = pack_mixed(problem, effort)
+    served = replace(problem, counts=problem.counts - packed.left)
+    bound = compute_bound(served, effort=effort, enough=0.0)
+    if packed.cost > bound.cost * (1 + effort.gap):
+        packed = exchange_items(problem, packed, bound.item_values)
+    return Solution(packing=packed, bound=min(bound.cost, packed.cost), item_values=bound.item_values)
 
 
 def _try_one_type(problem: PackingProblem, packed: Packing) -> Packing:

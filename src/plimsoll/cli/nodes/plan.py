@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.prices import Overlay
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.planning.explain.price_of_rules import RulePrices
     from plimsoll.nodes.planning.requests.check_queue import CheckResult
     from plimsoll.nodes.planning.scaleup.planner import Proposal
     from plimsoll.simulation.plan.inputs import PlanInput
@@ -51,6 +52,12 @@ def plan(
         str,
         typer.Option("--explain", help="Explain for one pod what fits and what does not.", metavar="[NAMESPACE/]NAME"),
     ] = "",
+    price_of_rules: Annotated[
+        bool,
+        typer.Option(
+            "--price-of-rules", help="Add what each rule between pods costs: the plan is made again without it."
+        ),
+    ] = False,
     timing: Annotated[bool, typer.Option("--timing", help="Add the planning time.")] = False,
 ) -> None:
     """
@@ -64,6 +71,7 @@ def plan(
     Examples:
       plimsoll plan -f examples/plans/mixed.yaml
       plimsoll plan -f examples/plans/zones.yaml -o json --timing
+      plimsoll plan -f examples/plans/zones.yaml --price-of-rules
       plimsoll plan -f examples/plans/gpu.yaml --explain default/training
       kubectl get nodes,pods,ds,pv,pvc,sc,pdb -A -o json | plimsoll plan -f - --catalogue gce-n1
       kubectl get nodes,pods,ds -A -o json | plimsoll plan -f - -f groups.yaml --expander least-waste
@@ -80,13 +88,15 @@ def plan(
     with SlowNotice(_describe_work(given), is_silent=output in {Output.JSON, Output.YAML}):
         planned = _build_plan(given, policy, prove=prove)
         answer = verify_proposal(planned.proposal)
+        prices = _price_rules(planned, policy, answer) if price_of_rules else None
     if wanted:
         _explain(planned.proposal, answer, wanted, output, given.currency)
     elif output is Output.TABLE:
-        from plimsoll.cli.nodes.plan_tables import format_plan, format_requests
+        from plimsoll.cli.nodes.plan_tables import format_plan, format_requests, format_rule_prices
 
         answers = _build_request_answers(given, answer, planned.checks, policy)
-        lines = (*format_plan(given, policy, answer), *format_requests(answers))
+        rules = () if prices is None else format_rule_prices(prices, given.currency)
+        lines = (*format_plan(given, policy, answer), *format_requests(answers), *rules)
         echo_parts(lines)
         if timing:
             typer.echo(f"planned in {planned.seconds * 1000:.1f} ms")
@@ -95,7 +105,31 @@ def plan(
             typer.echo(f"nodegroup/{scale_up.option.group}")
     else:
         answers = _build_request_answers(given, answer, planned.checks, policy)
-        echo_value(_build_document(given, answer, answers, seconds=planned.seconds if timing else None), output)
+        document = _build_document(given, answer, answers, seconds=planned.seconds if timing else None)
+        echo_value(document if prices is None else {**document, "rules": _encode_prices(prices)}, output)
+
+
+def _price_rules(planned: _TimedPlan, policy: Policy, answer: ScaleUpPlan) -> RulePrices:
+    from plimsoll.nodes.planning.explain.price_of_rules import price_rules
+
+    return price_rules(planned.proposal.problem.snapshot, policy, answer, effort=planned.proposal.effort)
+
+
+def _encode_prices(prices: RulePrices) -> list[dict[str, Any]]:
+    return [
+        {
+            "rule": str(entry.rule),
+            "kind": entry.rule.kind,
+            "topologyKey": entry.rule.key,
+            "selector": entry.rule.selector,
+            "namespace": entry.rule.namespace,
+            "pods": entry.pods,
+            "costPerHour": entry.cost_per_hour,
+            "nodes": entry.nodes,
+            "unschedulableBecauseOfIt": entry.more_placed,
+        }
+        for entry in prices.priced
+    ]
 
 
 def _describe_work(given: PlanInput) -> str:

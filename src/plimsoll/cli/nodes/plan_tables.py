@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan, UnschedulablePods
+    from plimsoll.nodes.planning.explain.price_of_rules import PricedRule, RulePrices
     from plimsoll.simulation.plan.inputs import PlanInput
 
 _NAMED: Final = 10
@@ -40,6 +41,28 @@ def format_plan(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterat
     yield from _list_hints(given, policy, answer)
     if answer.verification_failures:
         yield f"{_count(answer.verification_failures, 'kind')} of pods were planned pod by pod"
+
+
+def format_rule_prices(prices: RulePrices, currency: str) -> Iterator[str | Table]:
+    """What each rule between pods costs."""
+    if not prices.priced:
+        yield "no pending pod has a rule about other pods"
+        return
+    yield "\nrules between pods, each compared with the plan without it:"
+    for entry in prices.priced:
+        yield f"  {entry.rule}: {_format_price(entry, currency)}"
+    if prices.others:
+        yield f"  {_count(prices.others, 'further rule')} on fewer pods were not priced"
+
+
+def _format_price(entry: PricedRule, currency: str) -> str:
+    sign = "+" if entry.cost_per_hour > 0 else "-" if entry.cost_per_hour < 0 else ""
+    parts = [f"{sign}{format_money(abs(entry.cost_per_hour), currency)} per hour"]
+    if entry.nodes:
+        parts.append(_count(abs(entry.nodes), f"{'more' if entry.nodes > 0 else 'fewer'} node"))
+    if entry.more_placed:
+        parts.append(f"{_format_pod_count(entry.more_placed)} unschedulable because of it")
+    return ", ".join(parts)
 
 
 def _list_hints(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str | Table]:

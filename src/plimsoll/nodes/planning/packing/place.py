@@ -26,7 +26,7 @@ from plimsoll.nodes.planning.packing.pod_relations import PodRelations, sort_int
 from plimsoll.nodes.planning.problem.placement import Placement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from plimsoll.nodes.planning.packing.demand_slices import DemandSlice, LoweredConstraints
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
@@ -169,7 +169,7 @@ def _find_height(view: PlacementView, slices: Sequence[tuple[DemandSlice, int]])
     return height if height <= max(count_on_largest_node(view, demand_slice) for demand_slice, _ in new) else 0
 
 
-__all__ = ["FailedClasses", "PackingOptions", "place"]
+__all__ = ["FailedClasses", "PackingOptions", "place", "reject_given_up"]
 
 _WOULD_UNBALANCE: Final = Reason(
     code="WouldUnbalance",
@@ -243,8 +243,7 @@ def _place_in_order(
 ) -> Placement:
     placement = onto or Placement()
     failed = packing.failed
-    for number in failed.given_up.intersection(numbers):
-        placement = placement.add_rejection(number, _GIVEN_UP)
+    placement = reject_given_up(placement, failed, numbers)
     found, later = sort_into_layers(
         [class_number for class_number in numbers if class_number not in failed.pod_by_pod], relations
     )
@@ -271,6 +270,13 @@ def _place_in_order(
         if (left := int(demand[class_number] - placed[class_number]))
     }:
         placement = place_pod_by_pod(problem, wanted, placement, usable=packing.usable)
+    return placement
+
+
+def reject_given_up(placement: Placement, failed: FailedClasses, numbers: Iterable[int] | None = None) -> Placement:
+    """The placement with the reason of classes that are not planned at all; of these, or of all."""
+    for number in sorted(failed.given_up if numbers is None else failed.given_up.intersection(numbers)):
+        placement = placement.add_rejection(number, _GIVEN_UP)
     return placement
 
 

@@ -11,7 +11,7 @@ a label in each zone before the n+1-th in any. A plan whose counts are even in t
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -191,6 +191,8 @@ class _ReplayedPlan:
             left = self._place(self._sort(first, order))
         new = self._merge(self._add_new_nodes())
         together = [places for places in new if self._is_first(places, order)]
+        if order.by_level:
+            together = self._begin_companies(together)
         left = self._place([*left, *self._sort(together if order.existing_first else [*first, *together], order)])
         last = [places for places in (*standing, *new) if not self._is_first(places, order)]
         left = self._place([*left, *self._sort(last, order)])
@@ -199,6 +201,26 @@ class _ReplayedPlan:
             for pods, node in dict.fromkeys(left)
             for key in self._keys[pods.number]
         ]
+
+    def _begin_companies(self, places: Sequence[_Places]) -> list[_Places]:
+        """Place one pod on each node whose pods require each other, of a kind that may come first; returns the rest.
+
+        A kind may be the first of its company only once: kinds and nodes are matched.
+        """
+        candidates: dict[str, list[int]] = {}
+        for index, entry in enumerate(places):
+            if entry.pods.has_affinity and self._replay.check(entry.pods, entry.node) is None:
+                candidates.setdefault(entry.node, []).append(index)
+        node_of: dict[int, tuple[str, int]] = {}
+        for node in candidates:
+            _match(node, candidates, [entry.pods.number for entry in places], node_of, set())
+        left = list(places)
+        for node, index in node_of.values():
+            entry = places[index]
+            if self._replay.check(entry.pods, node) is None:
+                self._replay.place(entry.pods, node)
+                left[index] = replace(entry, count=entry.count - 1)
+        return [entry for entry in left if entry.count]
 
     def _is_first(self, places: _Places, order: _Order) -> bool:
         return not order.looking_first or places.pods.number in self._with_rules
@@ -263,6 +285,26 @@ class _ReplayedPlan:
                 break
             waiting = later
         return waiting
+
+
+def _match(
+    node: str,
+    candidates: Mapping[str, Sequence[int]],
+    kinds: Sequence[int],
+    node_of: dict[int, tuple[str, int]],
+    tried: set[int],
+) -> bool:
+    """Give the node one of its kinds that no other node has, moving others to further kinds of theirs if need be."""
+    for index in candidates[node]:
+        kind = kinds[index]
+        if kind in tried:
+            continue
+        tried.add(kind)
+        holder = node_of.get(kind)
+        if holder is None or _match(holder[0], candidates, kinds, node_of, tried):
+            node_of[kind] = (node, index)
+            return True
+    return False
 
 
 def collect_keys(plan: ScaleUpPlan) -> set[str]:

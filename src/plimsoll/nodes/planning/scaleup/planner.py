@@ -17,7 +17,7 @@ from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
 from plimsoll.nodes.planning.packing.affinity_targets import place_with_affinity_targets
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.exact_fallback import ExactFallback
-from plimsoll.nodes.planning.packing.place import place
+from plimsoll.nodes.planning.packing.place import place, reject_given_up
 from plimsoll.nodes.planning.packing.placement_view import PlacementView
 from plimsoll.nodes.planning.packing.pod_by_pod import PlacementRequest
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations
@@ -35,6 +35,8 @@ from plimsoll.nodes.planning.scaleup.pruning import (
 from plimsoll.nodes.planning.scaleup.queue_order import schedule_by_priority
 from plimsoll.nodes.planning.scaleup.result_builder import build_plan
 from plimsoll.nodes.planning.scaleup.single_group import plan_single_group
+from plimsoll.nodes.planning.topology.choice import place_many
+from plimsoll.nodes.planning.topology.groups import find_unreachable
 from plimsoll.solver.problem import Effort
 
 if TYPE_CHECKING:
@@ -125,6 +127,7 @@ def _plan_optimal(problem: ScaleUpProblem, effort: Effort, failed: FailedClasses
         relations=relations,
         zone_pruning=ZonePruning(problem, relations),
         exact_fallback=ExactFallback(problem, relations),
+        unreachable=find_unreachable(problem, relations),
     )
     everything = PackingOptions(effort=effort, usable=np.ones(len(problem.options), dtype=np.bool_), failed=failed)
     scheduled, usable = _place_within_group_limit(
@@ -141,7 +144,12 @@ def _preselect_options(problem: ScaleUpProblem, relations: PodRelations, packing
     if new <= problem.option_set.new_groups_left or new * len(problem.table) < _PRESELECTION_WORK:
         return packing.usable
     quick = replace(packing, effort=replace(packing.effort, rounds=0, value_vectors=1))
-    placement = place(problem, relations, problem.table.counts, quick)
+    request = PlacementRequest(
+        problem=problem, relations=relations, demand=problem.table.counts, onto=None, packing=quick
+    )
+    placement = place_many(request, find_unreachable(problem, relations)) or place(
+        problem, relations, problem.table.counts, quick
+    )
     return next(iter(list_smaller_option_sets(problem, placement, packing.usable)), packing.usable)
 
 
@@ -166,8 +174,15 @@ class _Placer:
     zone_pruning: ZonePruning
     exact_fallback: ExactFallback
 
+    unreachable: frozenset[int]
+    """Classes that no order of scheduling can place."""
+
     def schedule(self, packing: PackingOptions) -> ScheduledPods:
-        return schedule_by_priority(self.problem, lambda demand, onto: self._place_all(demand, onto, packing))
+        return schedule_by_priority(
+            self.problem,
+            lambda demand, onto: self._place_all(demand, onto, packing),
+            unreachable=self.unreachable,
+        )
 
     def _place_all(self, demand: Ints, onto: Placement | None, packing: PackingOptions) -> Placement:
         wanted = demand + (0 if onto is None else onto.count_placed(len(demand)))
@@ -182,10 +197,13 @@ class _Placer:
         return self.exact_fallback.improve(placement, wanted, packing)
 
     def _place(self, demand: Ints, onto: Placement | None, packing: PackingOptions) -> Placement:
-        placement = place(self.problem, self.relations, demand, packing, onto)
         request = PlacementRequest(
             problem=self.problem, relations=self.relations, demand=demand, onto=onto, packing=packing
         )
+        together = place_many(request, self.unreachable)
+        if together is not None:
+            return reject_given_up(together, packing.failed)
+        placement = place(self.problem, self.relations, demand, packing, onto)
         return place_with_affinity_targets(request, placement)
 
 

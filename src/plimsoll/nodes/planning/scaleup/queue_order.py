@@ -32,11 +32,13 @@ if TYPE_CHECKING:
     """Places pods by class [C] on top of a placement; None: on nothing, and no pods are placed afterwards."""
 
 
-def schedule_by_priority(problem: ScaleUpProblem, place: Place) -> ScheduledPods:
-    """Place all pods together if they all fit; otherwise in queue order."""
+def schedule_by_priority(
+    problem: ScaleUpProblem, place: Place, *, unreachable: frozenset[int] = frozenset()
+) -> ScheduledPods:
+    """Place all pods together if they all fit; otherwise in queue order. `unreachable` classes fit in no order."""
     queue = list_queue_units(problem)
     together = place(count_demand(problem, queue), None)
-    if not _may_schedule_more(problem, queue, together):
+    if not _may_schedule_more(problem, queue, together, unreachable):
         return assign_places_to_units(problem, queue, together)
     placement = Placement()
     first = _find_longest_prefix(problem, queue, place)
@@ -105,7 +107,9 @@ def _is_scheduled(problem: ScaleUpProblem, unit: QueueUnit, before: Placement, t
     return bool((tried.count_placed(classes) - before.count_placed(classes) >= count_demand(problem, [unit])).all())
 
 
-def _may_schedule_more(problem: ScaleUpProblem, queue: Sequence[QueueUnit], placement: Placement) -> bool:
+def _may_schedule_more(
+    problem: ScaleUpProblem, queue: Sequence[QueueUnit], placement: Placement, unreachable: frozenset[int]
+) -> bool:
     """Whether another order may schedule more: a bundle is placed in part, or some node would take a left pod."""
     left = count_demand(problem, queue) - placement.count_placed(len(problem.table))
     if not left.any():
@@ -114,7 +118,9 @@ def _may_schedule_more(problem: ScaleUpProblem, queue: Sequence[QueueUnit], plac
     in_bundles = {int(problem.table.class_of[index]) for unit in queue if unit.is_whole for index in unit.entries}
     if in_bundles & set(short.tolist()):
         return True
-    return len(queue) > 1 and any(_fits_somewhere(problem, int(number)) for number in short)
+    return len(queue) > 1 and any(
+        number not in unreachable and _fits_somewhere(problem, number) for number in short.tolist()
+    )
 
 
 def _fits_somewhere(problem: ScaleUpProblem, number: int) -> bool:

@@ -128,6 +128,8 @@ def _explain_bundle(
     return tuple({(reason.code, reason.message): reason for reason in reasons}.values())
 
 
+MANY_RULES: Final = 20_000
+"""From this number of classes with rules times options on, the quickest bound is taken."""
 _APART: Final = 200
 """The number of classes with anti-affinity to themselves that are compared with each other."""
 
@@ -152,10 +154,13 @@ def compute_cost_bound(problem: ScaleUpProblem, placement: Placement, effort: Ef
         use=np.zeros((types, 0), dtype=np.int64),
         room=np.zeros(0, dtype=np.int64),
     )
-    enough = cost / (1 + effort.gap)
+    bound_by_rules = sum(problem.table.classes[number].scheduling_key.has_pod_constraints for number in chosen.tolist())
+    # Where keys bind, the program behind a finer bound takes longer than the plan, and hardly improves it.
+    is_large = bound_by_rules * types >= MANY_RULES and effort.rounds < PROVING
+    enough = 0.0 if is_large else cost / (1 + effort.gap)
     item_values = np.array([placement.item_values.get(number, 0.0) for number in chosen.tolist()])
     bound = bound_from_values(packing_problem, item_values) if item_values.any() else 0.0
-    if bound < enough:
+    if bound < enough or is_large:
         bound = max(bound, compute_lower_bound(packing_problem, effort=effort, enough=enough))
     if effort.rounds < PROVING or bound >= enough:
         return bound

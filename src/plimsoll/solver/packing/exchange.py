@@ -1,0 +1,97 @@
+"""Makes a packing cheaper by single moves: an item to another bin, or two items of two bins exchanged.
+
+For bins that a rule forces open (one item each of a set that keeps apart), what counts is how well small items fill up
+every bin to the size of some type. The number of tries is fixed, and the sequence of moves depends only on the problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.solver.packing.exchange_kernel import Bins, Shelf, search
+from plimsoll.solver.packing.solution import is_valid
+from plimsoll.solver.problem import BinPattern, Packing
+
+if TYPE_CHECKING:
+    from plimsoll.solver.problem import Floats, Ints, PackingProblem
+
+TRIES_PER_ITEM: Final = 400
+MOST_TRIES: Final = 1_500_000
+_GATHERING: Final = 0.3
+"""The worth of waste that is gathered, as a share of the cheapest price."""
+_TINY: Final = 1e-9
+
+
+def exchange_items(
+    problem: PackingProblem, packing: Packing, item_values: Floats, *, tries: int | None = None
+) -> Packing:
+    """The packing, or a cheaper one of the same items. `item_values` of any bound guide the search."""
+    items = sum(pattern.bins * sum(pattern.items) for pattern in packing.patterns)
+    if not items:
+        return packing
+    order = np.argsort(problem.price, kind="stable")
+    shelf = _build_shelf(problem, order, item_values)
+    bins = _build_bins(shelf, packing, order)
+    search(shelf, bins, min(TRIES_PER_ITEM * items, MOST_TRIES) if tries is None else tries)
+    found = _collect(bins, packing, order, problem.price)
+    served = replace(problem, counts=problem.counts - packing.left)
+    cheaper = found.cost < packing.cost * (1 - _TINY)
+    return found if cheaper and is_valid(served, replace(found, left=np.zeros_like(packing.left))) else packing
+
+
+def _build_shelf(problem: PackingProblem, order: Ints, item_values: Floats) -> Shelf:
+    patterns, kind = np.unique(problem.allowed[order].T, axis=0, return_inverse=True)
+    return Shelf(
+        takes=np.ascontiguousarray(problem.requests, dtype=np.int64),
+        capacity=np.ascontiguousarray(problem.capacity[order], dtype=np.int64),
+        price=np.ascontiguousarray(problem.price[order], dtype=np.float64),
+        kind=np.ascontiguousarray(kind.reshape(-1), dtype=np.int64),
+        allowed=np.ascontiguousarray(patterns, dtype=np.bool_),
+        most=np.ascontiguousarray(problem.per_bin, dtype=np.int64),
+        keys=np.ascontiguousarray(problem.exclusive, dtype=np.bool_),
+        value=np.ascontiguousarray(item_values, dtype=np.float64),
+        gathered=_GATHERING / max(float(problem.price.min()), _TINY),
+    )
+
+
+def _build_bins(shelf: Shelf, packing: Packing, order: Ints) -> Bins:
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    types: list[int] = []
+    item_class: list[int] = []
+    item_bin: list[int] = []
+    for pattern in packing.patterns:
+        content = [number for number, many in zip(pattern.classes, pattern.items, strict=True) for _ in range(many)]
+        for _ in range(pattern.bins):
+            item_class += content
+            item_bin += [len(types)] * len(content)
+            types.append(int(rank[pattern.type]))
+    classes, inside = np.array(item_class, dtype=np.int64), np.array(item_bin, dtype=np.int64)
+    used = np.zeros((len(types), shelf.takes.shape[1]), dtype=np.int64)
+    np.add.at(used, inside, shelf.takes[classes])
+    kinds = np.zeros((len(types), len(shelf.allowed)), dtype=np.int64)
+    np.add.at(kinds, (inside, shelf.kind[classes]), 1)
+    held = np.zeros((len(types), len(shelf.takes)), dtype=np.int64)
+    np.add.at(held, (inside, classes), 1)
+    keyed = np.zeros((len(types), shelf.keys.shape[1]), dtype=np.int64)
+    np.add.at(keyed, inside, shelf.keys[classes])
+    waste = shelf.price[types]
+    np.subtract.at(waste, inside, shelf.value[classes])
+    return Bins(classes, inside, np.array(types, dtype=np.int64), used, kinds, held, keyed, waste)
+
+
+def _collect(bins: Bins, packing: Packing, order: Ints, price: Floats) -> Packing:
+    found: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
+    for bin_ in np.flatnonzero(bins.type >= 0).tolist():
+        classes = np.flatnonzero(bins.held[bin_])
+        key = (int(order[bins.type[bin_]]), tuple(classes.tolist()), tuple(bins.held[bin_, classes].tolist()))
+        found[key] = found.get(key, 0) + 1
+    patterns = tuple(
+        BinPattern(type=type_, bins=many, classes=classes, items=items)
+        for (type_, classes, items), many in found.items()
+    )
+    cost = sum(float(price[pattern.type]) * pattern.bins for pattern in patterns)
+    return Packing(patterns=patterns, left=packing.left, cost=cost)
