@@ -27,6 +27,7 @@ SUBJECTS = {
     "churn": "memory of the API server after many short-lived workloads",
     "informer": "informers over TLS: sync and watch of pods, against the official client",
     "planning": "plans of growth and removal: time, dense passes, cost over the bound, memory",
+    "planning_rules": "plans for pods with rules about each other: time, cost over the bound and the floor",
     "autoscaler": "one turn of the node autoscaler: cold, after a change, with many pending pods",
     "autoscaler_rules": "turns of the node autoscaler with pods under rules: cold, idle, after small changes",
     "requests": "ProvisioningRequests: the largest one, a batch of checks, many small ones",

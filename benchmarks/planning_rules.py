@@ -11,21 +11,33 @@ The 400 machine types have 1 to 400 cores with 2 GiB and 10 pods per core, in th
 
 from __future__ import annotations
 
+import gc
+import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from itertools import combinations
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
+from benchmarks.planning import row
 from benchmarks.planning_clusters import GIB, HOSTNAME, MIB, NOON, ZONE, ZONES, pod, policy, snapshot
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.snapshot import MachineType, PendingPods
+from plimsoll.nodes.planning.packing.pod_relations import PodRelations
+from plimsoll.nodes.planning.scaleup.planner import propose, verify_proposal
+from plimsoll.nodes.planning.topology.greedy import place_greedily
+from plimsoll.solver import kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import Snapshot
 
+T = TypeVar("T")
 KINDS: Final = ("plain", "zone-spread", "host-spread", "host-together", "host-apart")
 LETTERS: Final = "abcdefg"
 _CPU_MILLI: Final = (100, 250, 500, 1000, 1500)
@@ -105,3 +117,92 @@ def world(
     return snapshot(waiting, machine_types=incremental_types(types)), policy(
         node_autoprovisioning=True, max_autoprovisioned_node_group_count=10_000
     )
+
+
+# ---- rows
+
+_SIZES: Final = {1_000: 0.3, 5_000: None, 20_000: 3.0}
+"""Pods of the whole mix, and the most seconds that planning may take."""
+_ALONE: Final = 200
+"""Pods of one kind, or of two kinds together."""
+_SEED: Final = 90_210
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    kernels.compile_all()
+    propose(*world(pods=100, seed=0))
+    for shared in (True, False):
+        for pods, most_s in _SIZES.items():
+            yield from _plan_rows(KINDS, pods, shared=shared, most_s=most_s)
+    for kind in KINDS:
+        for shared in (True, False) if kind not in {"plain", "host-apart"} else (True,):
+            yield from _plan_rows((kind,), _ALONE, shared=shared)
+    for pair in combinations(KINDS, 2):
+        yield from _plan_rows(pair, 2 * _ALONE, shared=True)
+    yield from _growth_rows()
+
+
+def _plan_rows(
+    kinds: Sequence[str], pods: int, *, shared: bool, most_s: float | None = None
+) -> Iterator[dict[str, Any]]:
+    found = _measure(world(pods=pods, seed=_SEED, kinds=kinds, shared=shared))
+    name = f"{pods:,} {' + '.join(kinds) if len(kinds) < len(KINDS) else 'mix'}, {'shared' if shared else 'own'}"
+    floor = "no floor" if found.floor is None else f"floor {found.floor:.2f}"
+    note = f"{found.classes} classes, {found.nodes} nodes, {found.plan.cost_per_hour:.2f}/h, {floor}, {found.left} left"
+    note += f", {found.plan.verification_failures} refuted; verifier {found.verify_s:.3f} s"
+    yield row(f"{name}: planning", found.plan_s, "s CPU", most_s, note)
+    if found.plan.lower_bound_per_hour:
+        yield row(f"{name}: cost / bound", found.plan.cost_per_hour / found.plan.lower_bound_per_hour, "", 1.05)
+    yield row(f"{name}: verifier / planning", found.verify_s / found.plan_s, "", 1)
+
+
+def _growth_rows() -> Iterator[dict[str, Any]]:
+    """Ten times the pods of the same classes; ten times the classes."""
+    snapshot_, rules = world(pods=1_000, seed=_SEED, shared=False)
+    few = _measure((snapshot_, rules)).plan_s
+    more = tuple(replace(entry, count=10 * entry.count) for entry in snapshot_.pending)
+    many = _measure((replace(snapshot_, pending=more), rules)).plan_s
+    yield row("growth: x 10 pods, equal classes", many / few, "x", 1.5)
+    small, large = _measure(world(pods=300, seed=_SEED)), _measure(world(pods=6_000, seed=_SEED))
+    classes = large.classes / small.classes
+    yield row("growth: with classes", large.plan_s / small.plan_s / classes, "x per x", 1.5, f"x {classes:.1f} classes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measurement:
+    plan: ScaleUpPlan
+    plan_s: float
+    verify_s: float
+    classes: int
+    nodes: int
+    left: int
+    floor: float | None
+    """What first fit costs, if it places as many pods."""
+
+
+def _measure(known: tuple[Snapshot, Policy]) -> _Measurement:
+    """Processor time; the better of two plans."""
+    snapshot_, rules = known
+    proposal, plan_s = min((_time(lambda: propose(snapshot_, rules)) for _ in range(2)), key=itemgetter(1))
+    plan, verify_s = _time(lambda: verify_proposal(proposal))
+    problem = proposal.problem
+    relations = PodRelations(problem.table, problem.rules, snapshot_.view)
+    demand = {pods.index: pods.count for pods in problem.table}
+    floor = place_greedily(problem, relations, demand, np.ones(len(problem.options), dtype=np.bool_))
+    complete = floor is not None and int(floor.count_placed(len(problem.table)).sum()) >= plan.scheduled
+    return _Measurement(
+        plan=plan,
+        plan_s=plan_s,
+        verify_s=verify_s,
+        classes=len(problem.table),
+        nodes=sum(scale_up.added for scale_up in plan.scale_ups),
+        left=sum(unschedulable.pods for unschedulable in plan.unschedulable),
+        floor=floor.compute_cost(problem) if floor is not None and complete else None,
+    )
+
+
+def _time(work: Callable[[], T]) -> tuple[T, float]:
+    gc.collect()
+    began_s = time.process_time()
+    done = work()
+    return done, time.process_time() - began_s

@@ -72,7 +72,7 @@ def pack(problem: PackingProblem, effort: Effort) -> Solution:
 
 
 def pack_with_keys(problem: PackingProblem, effort: Effort) -> Solution:
-    """A cheap packing where keys force many bins open: the quickest bound guides it, and items are exchanged at last.
+    """A cheap packing where keys force many bins open: measured by the quickest bound, improved by exchanges of items.
 
     The program behind the bound of `pack` takes longer there than everything else, and says little.
     """
@@ -80,7 +80,7 @@ def pack_with_keys(problem: PackingProblem, effort: Effort) -> Solution:
     served = replace(problem, counts=problem.counts - packed.left)
     bound = compute_bound(served, effort=effort, enough=0.0)
     if packed.cost > bound.cost * (1 + effort.gap):
-        packed = exchange_items(problem, packed, bound.item_values)
+        packed = exchange_items(problem, packed)
     return Solution(packing=packed, bound=min(bound.cost, packed.cost), item_values=bound.item_values)
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.prices import Overlay
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.planning.explain.price_of_rules import RulePrices
     from plimsoll.nodes.planning.requests.check_queue import CheckResult
     from plimsoll.nodes.planning.scaleup.planner import Proposal
+    from plimsoll.nodes.planning.scaleup.price_of_rules import RulePrices
     from plimsoll.simulation.plan.inputs import PlanInput
 
 _WORTH_LOADING: Final = 2_000
@@ -110,7 +110,7 @@ def plan(
 
 
 def _price_rules(planned: _TimedPlan, policy: Policy, answer: ScaleUpPlan) -> RulePrices:
-    from plimsoll.nodes.planning.explain.price_of_rules import price_rules
+    from plimsoll.nodes.planning.scaleup.price_of_rules import price_rules
 
     return price_rules(planned.proposal.problem.snapshot, policy, answer, effort=planned.proposal.effort)
 

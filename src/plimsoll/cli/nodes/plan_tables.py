@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan, UnschedulablePods
-    from plimsoll.nodes.planning.explain.price_of_rules import PricedRule, RulePrices
+    from plimsoll.nodes.planning.scaleup.price_of_rules import PricedRule, RulePrices
     from plimsoll.simulation.plan.inputs import PlanInput
 
 _NAMED: Final = 10

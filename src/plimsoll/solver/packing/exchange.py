@@ -20,20 +20,18 @@ if TYPE_CHECKING:
 
 TRIES_PER_ITEM: Final = 400
 MOST_TRIES: Final = 1_500_000
-_GATHERING: Final = 0.3
-"""The worth of waste that is gathered, as a share of the cheapest price."""
+HEAT: Final = 0.15
+"""What a move may cost at first, as a share of the cheapest price."""
 _TINY: Final = 1e-9
 
 
-def exchange_items(
-    problem: PackingProblem, packing: Packing, item_values: Floats, *, tries: int | None = None
-) -> Packing:
-    """The packing, or a cheaper one of the same items. `item_values` of any bound guide the search."""
+def exchange_items(problem: PackingProblem, packing: Packing, *, tries: int | None = None) -> Packing:
+    """The packing, or a cheaper one of the same items."""
     items = sum(pattern.bins * sum(pattern.items) for pattern in packing.patterns)
     if not items:
         return packing
     order = np.argsort(problem.price, kind="stable")
-    shelf = _build_shelf(problem, order, item_values)
+    shelf = _build_shelf(problem, order)
     bins = _build_bins(shelf, packing, order)
     search(shelf, bins, min(TRIES_PER_ITEM * items, MOST_TRIES) if tries is None else tries)
     found = _collect(bins, packing, order, problem.price)
@@ -42,7 +40,7 @@ def exchange_items(
     return found if cheaper and is_valid(served, replace(found, left=np.zeros_like(packing.left))) else packing
 
 
-def _build_shelf(problem: PackingProblem, order: Ints, item_values: Floats) -> Shelf:
+def _build_shelf(problem: PackingProblem, order: Ints) -> Shelf:
     patterns, kind = np.unique(problem.allowed[order].T, axis=0, return_inverse=True)
     return Shelf(
         takes=np.ascontiguousarray(problem.requests, dtype=np.int64),
@@ -52,8 +50,7 @@ def _build_shelf(problem: PackingProblem, order: Ints, item_values: Floats) -> S
         allowed=np.ascontiguousarray(patterns, dtype=np.bool_),
         most=np.ascontiguousarray(problem.per_bin, dtype=np.int64),
         keys=np.ascontiguousarray(problem.exclusive, dtype=np.bool_),
-        value=np.ascontiguousarray(item_values, dtype=np.float64),
-        gathered=_GATHERING / max(float(problem.price.min()), _TINY),
+        heat=HEAT * float(problem.price.min()),
     )
 
 
@@ -78,9 +75,7 @@ def _build_bins(shelf: Shelf, packing: Packing, order: Ints) -> Bins:
     np.add.at(held, (inside, classes), 1)
     keyed = np.zeros((len(types), shelf.keys.shape[1]), dtype=np.int64)
     np.add.at(keyed, inside, shelf.keys[classes])
-    waste = shelf.price[types]
-    np.subtract.at(waste, inside, shelf.value[classes])
-    return Bins(classes, inside, np.array(types, dtype=np.int64), used, kinds, held, keyed, waste)
+    return Bins(classes, inside, np.array(types, dtype=np.int64), used, kinds, held, keyed)
 
 
 def _collect(bins: Bins, packing: Packing, order: Ints, price: Floats) -> Packing:

@@ -1,16 +1,19 @@
 """The moves of `exchange`: an item to another bin, or two items of two bins exchanged, each judged on its own.
 
-A move is kept if it lowers the prices of both bins, or if it gathers what they waste in one of them: the waste of one
-bin becomes a smaller type sooner than that of two.
+A move is kept if it does not make both bins dearer together. At first moves that cost a little are kept, too, ever less
+of them (threshold accepting): most bins can only be improved by several moves.
 """
 
 from typing import Final, NamedTuple
 
 from plimsoll.solver.kernels import FlagMatrix, FloatVector, IntMatrix, IntVector, kernel
 
-_BACK: Final = 12
+BACK: Final = 12
 """How many cheaper types are tried for a bin that has lost an item."""
-_TINY: Final = 1e-12
+COOLED: Final = 0.8
+"""The share of the tries after which no move may cost anything."""
+TINY: Final = 1e-12
+NONE_HOLDS: Final = -2
 
 
 class Shelf(NamedTuple):
@@ -30,10 +33,8 @@ class Shelf(NamedTuple):
     """[C]"""
     keys: FlagMatrix
     """[C, K]"""
-    value: FloatVector
-    """[C]"""
-    gathered: float
-    """The worth of a square of waste."""
+    heat: float
+    """What a move may cost at first."""
 
 
 class Bins(NamedTuple):
@@ -51,49 +52,44 @@ class Bins(NamedTuple):
     """[B, C]"""
     keyed: IntMatrix
     """[B, K]"""
-    waste: FloatVector
-    """[B]: the price above the values of the items."""
 
 
 @kernel()
-def search(shelf: Shelf, bins: Bins, tries: int) -> float:
-    """Try so many moves; returns what they save."""
-    items, saved, seed = bins.item_class.size, 0.0, 20_261_119
-    for _ in range(tries):
+def search(shelf: Shelf, bins: Bins, tries: int) -> None:
+    """Try so many moves."""
+    items, seed = bins.item_class.size, 20_261_119
+    for attempt in range(tries):
         seed = (seed * 1103515245 + 12345) % 2147483648
         first = (seed >> 4) % items
+        chance = ((seed >> 8) % 65536) / 65536.0
         seed = (seed * 1103515245 + 12345) % 2147483648
         other = (seed >> 4) % items
-        if bins.item_bin[first] == bins.item_bin[other]:
-            continue
-        swapped = (seed >> 24) % 3 > 0
-        saved += try_move(shelf, bins, first, other, swapped)
-    return saved
+        if bins.item_bin[first] != bins.item_bin[other]:
+            heat = shelf.heat * (1.0 - attempt / (COOLED * tries))
+            try_move(shelf, bins, first, other, (seed >> 24) % 3 > 0, heat * chance if heat > 0.0 else 0.0)
 
 
 @kernel()
-def try_move(shelf: Shelf, bins: Bins, first: int, other: int, swapped: bool) -> float:
-    """Move an item to the bin of another one, or exchange both; keep it if it is better. Returns what it saves."""
+def try_move(shelf: Shelf, bins: Bins, first: int, other: int, swapped: bool, allowance: float) -> None:
+    """Move an item to the bin of another one, or exchange both; keep it if it is better, but for the allowance."""
     source, target = bins.item_bin[first], bins.item_bin[other]
     moved, back = bins.item_class[first], bins.item_class[other]
     if swapped and moved == back:
-        return 0.0
+        return
     shift(shelf, bins, moved, source, target)
     if swapped:
         shift(shelf, bins, back, target, source)
-    kept = -1.0
+    kept = False
     if is_within_caps(shelf, bins, moved, target) and (not swapped or is_within_caps(shelf, bins, back, source)):
-        value = shelf.value[moved] - (shelf.value[back] if swapped else 0.0)
-        kept = settle(shelf, bins, source, target, value)
-    if kept < 0.0:
+        kept = settle(shelf, bins, source, target, allowance)
+    if kept:
+        bins.item_bin[first] = target
+        if swapped:
+            bins.item_bin[other] = source
+    else:
         shift(shelf, bins, moved, target, source)
         if swapped:
             shift(shelf, bins, back, source, target)
-        return 0.0
-    bins.item_bin[first] = target
-    if swapped:
-        bins.item_bin[other] = source
-    return kept
 
 
 @kernel()
@@ -125,46 +121,31 @@ def is_within_caps(shelf: Shelf, bins: Bins, item: int, bin_: int) -> bool:
 
 
 @kernel()
-def settle(shelf: Shelf, bins: Bins, source: int, target: int, value: float) -> float:
-    """Give both bins their cheapest types if that is better than before; returns what it saves, -1 if it is not.
-
-    `value`: of what went from the source to the target.
-    """
-    before_source, before_target = bins.type[source], bins.type[target]
+def settle(shelf: Shelf, bins: Bins, source: int, target: int, allowance: float) -> bool:
+    """Give both bins their cheapest types if that costs less than before, but for the allowance; whether it does."""
     now_target = find_type(shelf, bins, target)
     if now_target < 0:
-        return -1.0
+        return False
     now_source = find_type(shelf, bins, source)
-    if now_source == -2:
-        return -1.0
-    price_source = shelf.price[now_source] if now_source >= 0 else 0.0
-    change_source = price_source - shelf.price[before_source]
-    change_target = shelf.price[now_target] - shelf.price[before_target]
-    waste_source = bins.waste[source] + change_source + value
-    waste_target = bins.waste[target] + change_target - value
-    saved: float = -(change_source + change_target)
-    gain = (
-        waste_source * waste_source
-        + waste_target * waste_target
-        - bins.waste[source] * bins.waste[source]
-        - bins.waste[target] * bins.waste[target]
-    )
-    if saved + shelf.gathered * gain <= _TINY or saved < -_TINY:
-        return -1.0
+    if now_source == NONE_HOLDS:
+        return False
+    before = shelf.price[bins.type[source]] + shelf.price[bins.type[target]]
+    after = shelf.price[now_target] + (shelf.price[now_source] if now_source >= 0 else 0.0)
+    if before - after + allowance <= TINY:
+        return False
     bins.type[source], bins.type[target] = now_source, now_target
-    bins.waste[source], bins.waste[target] = waste_source, waste_target
-    return max(0.0, saved)
+    return True
 
 
 @kernel()
 def find_type(shelf: Shelf, bins: Bins, bin_: int) -> int:
-    """The cheapest type near the present one that holds a bin; -1 for an empty bin, -2 if none does."""
+    """The cheapest type near the present one that holds a bin; -1 for an empty bin, `NONE_HOLDS` if none does."""
     total = 0
     for kind in range(shelf.allowed.shape[0]):
         total += bins.kinds[bin_, kind]
     if total == 0:
         return -1
-    for type_ in range(max(bins.type[bin_] - _BACK, 0), shelf.price.size):
+    for type_ in range(max(bins.type[bin_] - BACK, 0), shelf.price.size):
         holds = True
         for r in range(shelf.takes.shape[1]):
             if bins.used[bin_, r] > shelf.capacity[type_, r]:
@@ -177,4 +158,4 @@ def find_type(shelf: Shelf, bins: Bins, bin_: int) -> int:
                     break
         if holds:
             return type_
-    return -2
+    return NONE_HOLDS

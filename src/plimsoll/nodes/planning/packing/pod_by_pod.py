@@ -289,7 +289,7 @@ class PlacementRequest:
 
 def improve_placement(request: PlacementRequest, placement: Placement) -> Placement:
     """The placement, or one that schedules more pods, or as many for less money."""
-    if not _is_worth_it(request, placement):
+    if not is_worth_improving(request, placement):
         return placement
     problem = request.problem
     best = placement
@@ -300,7 +300,7 @@ def improve_placement(request: PlacementRequest, placement: Placement) -> Placem
         if (
             score(problem, tried) > score(problem, best)
             and PlacementView(problem, placement, request.relations).keeps_zones(tried, request.wanted)
-            and _holds(request, tried)
+            and holds(request, tried)
         ):
             best = tried
     return best
@@ -311,7 +311,7 @@ def score(problem: ScaleUpProblem, placement: Placement) -> tuple[int, float]:
     return int(placement.count_placed(len(problem.table)).sum()), -round(placement.compute_cost(problem), 9)
 
 
-def _is_worth_it(request: PlacementRequest, placement: Placement) -> bool:
+def is_worth_improving(request: PlacementRequest, placement: Placement) -> bool:
     """Whether the problem is small, has pods that depend on others, and can still be improved."""
     problem, failed = request.problem, request.packing.failed
     placed = placement.count_placed(len(problem.table))
@@ -332,6 +332,7 @@ def _is_worth_it(request: PlacementRequest, placement: Placement) -> bool:
     return bool((request.demand + before > placed).any()) or placement.compute_cost(problem) > paid
 
 
-def _holds(request: PlacementRequest, placement: Placement) -> bool:
+def holds(request: PlacementRequest, placement: Placement) -> bool:
+    """Whether the verifier accepts the placement."""
     problem = request.problem
     return not verify(problem.snapshot, build_unexplained_plan(problem, assign_places(problem, placement)))

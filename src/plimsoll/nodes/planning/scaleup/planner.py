@@ -35,7 +35,7 @@ from plimsoll.nodes.planning.scaleup.pruning import (
 from plimsoll.nodes.planning.scaleup.queue_order import schedule_by_priority
 from plimsoll.nodes.planning.scaleup.result_builder import build_plan
 from plimsoll.nodes.planning.scaleup.single_group import plan_single_group
-from plimsoll.nodes.planning.topology.choice import place_many
+from plimsoll.nodes.planning.topology.choice import improve_greedily, place_many
 from plimsoll.nodes.planning.topology.groups import find_unreachable
 from plimsoll.solver.problem import Effort
 
@@ -204,7 +204,7 @@ class _Placer:
         if together is not None:
             return reject_given_up(together, packing.failed)
         placement = place(self.problem, self.relations, demand, packing, onto)
-        return place_with_affinity_targets(request, placement)
+        return improve_greedily(request, place_with_affinity_targets(request, placement), self.unreachable)
 
 
 def _reduce_groups(placer: _Placer, scheduled: ScheduledPods, packing: PackingOptions) -> ScheduledPods:

@@ -1,14 +1,15 @@
 """Many classes with rules about each other: planned jointly and greedily, and the better plan is taken.
 
-`place_many(request)` is for problems that are too large to be planned class by class; it returns None for all others.
-The greedy plan is the floor: the result never places fewer pods, nor as many for more money.
+`place_many` is for problems that are too large to be planned class by class. The greedy plan is its floor: it never
+places fewer pods, nor as many for more money. `improve_greedily` tries several greedy plans for small problems.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.planning.topology.greedy import place_greedily
+from plimsoll.nodes.planning.packing.pod_by_pod import holds, is_worth_improving, score
+from plimsoll.nodes.planning.topology.greedy import GreedyOrder, GreedyStrategy, place_greedily
 from plimsoll.nodes.planning.topology.joint import is_worthwhile, place_jointly
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.packing.pod_by_pod import PlacementRequest
     from plimsoll.nodes.planning.problem.placement import Placement
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
+
+
+_STRATEGIES: Final = tuple(GreedyStrategy(height=height, order=order) for order in GreedyOrder for height in (1, 2, 4))
 
 
 def place_many(request: PlacementRequest, unreachable: Collection[int]) -> Placement | None:
@@ -39,6 +43,22 @@ def place_many(request: PlacementRequest, unreachable: Collection[int]) -> Place
     tried.append(place_greedily(request.problem, request.relations, demand, request.packing.usable))
     found = [placement for placement in tried if placement is not None]
     return min(found, key=lambda placement: _compute_rank(request.problem, placement), default=None)
+
+
+def improve_greedily(request: PlacementRequest, placement: Placement, unreachable: Collection[int]) -> Placement:
+    """The placement of a small problem, or a greedy one that schedules more pods, or as many for less money."""
+    if not is_worth_improving(request, placement) or not (request.onto is None or request.onto.is_empty):
+        return placement
+    demand = {number: pods for number, pods in request.wanted.items() if number not in unreachable}
+    best = placement
+    for strategy in _STRATEGIES:
+        tried = place_greedily(request.problem, request.relations, demand, request.packing.usable, strategy)
+        if tried is None:
+            break
+        # A zone without nodes counts as empty in it, so a plan in fewer zones is as even as it must be.
+        if score(request.problem, tried) > score(request.problem, best) and holds(request, tried):
+            best = tried
+    return best
 
 
 def _compute_rank(problem: ScaleUpProblem, placement: Placement) -> tuple[int, float]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,15 +29,40 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Flags, Floats, Ints
 
 
+class GreedyOrder(StrEnum):
+    """Which pods come first; of equal ones the largest."""
+
+    LARGEST = "largest"
+    AFFINITY = "affinity"
+    """Pods that require others."""
+    DOMAINS = "domains"
+    """Pods that are spread over zones."""
+    SMALLEST = "smallest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GreedyStrategy:
+    """How nodes are opened, and for which pods first."""
+
+    height: int = 1
+    """Pods spread over nodes get so many times fewer nodes, which they fill evenly."""
+    order: GreedyOrder = GreedyOrder.LARGEST
+
+
 def place_greedily(
-    problem: ScaleUpProblem, relations: PodRelations, demand: Mapping[int, int], usable: Flags
+    problem: ScaleUpProblem,
+    relations: PodRelations,
+    demand: Mapping[int, int],
+    usable: Flags,
+    strategy: GreedyStrategy | None = None,
 ) -> Placement | None:
     """A placement on existing and new nodes; None if the rules are of other kinds, or limits do not suffice."""
     counts = count_nodes(problem, relations, demand, usable)
     if counts is None:
         return None
     families = _find_families(problem, counts, usable)
-    _Greedy(problem=problem, counts=counts, families=families).place(demand)
+    chosen = strategy or GreedyStrategy()
+    _Greedy(problem=problem, counts=counts, families=families, strategy=chosen).place(demand)
     return _build_placement(problem, counts, families)
 
 
@@ -125,15 +151,28 @@ class _Greedy:
     problem: ScaleUpProblem
     counts: NodeCounts
     families: Sequence[_Family]
+    strategy: GreedyStrategy
 
     def place(self, demand: Mapping[int, int]) -> None:
         """Pods whose affinity targets come later are tried again."""
-        left = {number: demand[number] for number in _sort_largest_first(self.problem, demand)}
+        left = {number: demand[number] for number in self._sort(demand)}
         progress = True
         while left and progress:
             taken = {number: self._take(number, pods) for number, pods in left.items()}
             progress = any(taken.values())
             left = {number: pods - taken[number] for number, pods in left.items() if pods > taken[number]}
+
+    def _sort(self, demand: Mapping[int, int]) -> list[int]:
+        numbers = _sort_largest_first(self.problem, demand)
+        if self.strategy.order is GreedyOrder.AFFINITY:
+            numbers.sort(key=lambda number: not self.problem.table.classes[number].has_affinity)
+        elif self.strategy.order is GreedyOrder.DOMAINS:
+            spreads = [spread for spread in self.counts.groups.spreads if not spread.is_over_nodes]
+            owners = {owner for spread in spreads for owner in spread.owners}
+            numbers.sort(key=lambda number: number not in owners)
+        elif self.strategy.order is GreedyOrder.SMALLEST:
+            numbers.reverse()
+        return numbers
 
     def _take(self, number: int, pods: int) -> int:
         taken = self.counts.take(number, pods)
@@ -143,7 +182,7 @@ class _Greedy:
                 break
             most = self.counts.count_on_empty_node(number)
             domain_bound = bool(self.counts.find_open_domains(number).all())
-            nodes = -(-(pods - taken) // most) if domain_bound else 1
+            nodes = -(-(pods - taken) // (most * self.strategy.height)) if domain_bound else 1
             self.counts.open_nodes(family.largest, nodes, self.problem.capacity[family.largest])
             more = self.counts.take(number, pods - taken)
             if not more:

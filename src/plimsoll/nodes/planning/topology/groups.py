@@ -76,15 +76,15 @@ class TopologyGroups:
 
 def _find_spreads(problem: ScaleUpProblem, relations: PodRelations, wanted: frozenset[int]) -> Iterable[SpreadGroup]:
     """Classes of one label group with the same node constraints share their constraints."""
-    alike: dict[tuple[Any, ...], list[int]] = {}
+    members_by_form: dict[tuple[Any, ...], list[int]] = {}
     for number in sorted(wanted):
         pod_class = problem.table.classes[number]
         if pod_class.has_spread:
             form = pod_class.scheduling_key
             key = (relations.label_group_of[number], form.node_constraints, form.tolerations)
-            alike.setdefault(key, []).append(number)
+            members_by_form.setdefault(key, []).append(number)
     found: dict[tuple[Any, ...], tuple[SpreadCount, list[int]]] = {}
-    for (_, *nodes), members in alike.items():
+    for (_, *nodes), members in members_by_form.items():
         for spread in problem.rules.get_spreads(members[0]):
             key = (spread.key, spread.namespace, spread.selector, spread.max_skew, spread.min_domains, *nodes)
             found.setdefault(key, (spread, []))[1].extend(members)

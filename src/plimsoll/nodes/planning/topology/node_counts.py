@@ -135,7 +135,7 @@ class NodeCounts:
 
     def count_on_empty_node(self, number: int) -> int:
         """How many pods of the class the rules allow on one more node."""
-        most = 1 if self._avoids_itself(number) else UNBOUNDED
+        most = 1 if self._is_kept_apart(number) else UNBOUNDED
         for spread in self.groups.spreads:
             if spread.is_over_nodes and number in spread.owners and number in spread.counted:
                 most = min(most, spread.max_skew)
@@ -149,7 +149,7 @@ class NodeCounts:
         for amount, free in zip(request[wanted], self.free[:, wanted].T, strict=True):
             room = np.minimum(room, free // amount)
         room[~self._find_allowed(number)] = 0
-        if self._avoids_itself(number):
+        if self._is_kept_apart(number):
             room = np.minimum(room, 1)
         for index, spread in enumerate(self.groups.spreads):
             if spread.is_over_nodes and number in spread.owners:
@@ -195,7 +195,7 @@ class NodeCounts:
             return near
         return np.ones(len(self.free), dtype=np.bool_)
 
-    def _avoids_itself(self, number: int) -> bool:
+    def _is_kept_apart(self, number: int) -> bool:
         label_group = self.relations.label_group_of[number]
         return HOSTNAME in self.relations.avoided[label_group].get(label_group, ())
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plimsoll.nodes.planning.explain.price_of_rules import price_rules
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
+from plimsoll.nodes.planning.scaleup.price_of_rules import price_rules
 from tests.nodes.planning.scale_up_clusters import COST, group, waiting, world
 from tests.scheduling.builders import HOSTNAME, ZONE, required, spread, term
 
