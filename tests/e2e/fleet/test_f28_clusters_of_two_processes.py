@@ -51,7 +51,8 @@ def test_f28_leaders_that_are_killed_leave_one_cluster_per_row(
                     processes.start()
                     processes.wait_for_leader("cluster", other_than=leader)
                 load.wait_until_settled()
-                assert set(processes.stop_all().values()) == {0}, processes.read_logs()
+                # The last process may not have come to its handlers of signals.
+                assert set(processes.stop_all().values()) <= {0, -signal.SIGTERM}, processes.read_logs()
         finally:
             processes.kill_all()
         assert load.problems == []
