@@ -78,7 +78,7 @@ def rebalance(
 
     from plimsoll.cli.kafka.rebalancing import RebalanceRun
     from plimsoll.cli.kafka.tables import check_removal
-    from plimsoll.kafka.executor.phases.strategies import check_strategies
+    from plimsoll.kafka.executor.strategies import check_strategies
     from plimsoll.kafka.model.executions import ExecutionOptions
 
     if resume and stop:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.kafka.executor import reasons
 from plimsoll.kafka.executor.observing import ClusterObserver
 from plimsoll.kafka.executor.pacing import CheckPace
-from plimsoll.kafka.executor.phases.strategies import needs_min_isr
 from plimsoll.kafka.executor.record import RecordedState
+from plimsoll.kafka.executor.strategies import needs_min_isr
 from plimsoll.kafka.executor.tasks import build_tasks
 from plimsoll.kafka.executor.throttles import Throttles
 from plimsoll.operator.action_rate import ActionTimes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kafka.executor.phases.strategies import check_strategies
+from plimsoll.kafka.executor.strategies import check_strategies
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.executions import ExecutionOptions

@@ -16,7 +16,7 @@ from plimsoll.kafka.executor import reasons
 from plimsoll.kafka.executor.phases.batches import BrokerSlots, find_leader, list_involved
 from plimsoll.kafka.executor.phases.copied_bytes import CopiedBytes
 from plimsoll.kafka.executor.phases.judging import ATTEMPTS, MovementJudge
-from plimsoll.kafka.executor.phases.strategies import sort_tasks
+from plimsoll.kafka.executor.strategies import sort_tasks
 from plimsoll.kafka.executor.throttles import WantedThrottles, compute_throttles
 from plimsoll.kafka.model.executions import TaskState
 
