@@ -112,14 +112,14 @@ def read_scenario_dump(document: Json) -> Scenario:
 def _read_scenario_document(given: DocumentValue, *, manifest: Callable[[DocumentValue], Json]) -> Scenario:
     fields = given.read_fields(_FIELDS)
     has_fleet = "fleet" in fields
-    start = _start_in(fields.get("start"))
-    for name in fields.keys() - _BESIDE_FLEET if has_fleet else ():
+    for name in sorted(fields.keys() - _BESIDE_FLEET) if has_fleet else ():
         fields[name].add_problem("is of a single cluster, and a fleet makes its clusters")
     world = WorldKind(fields["world"].read_choice(*WorldKind)) if "world" in fields else WorldKind.STEPPED
     types = tuple(_read_machine_type(item) for item in _read_items(fields, "machineTypes"))
     groups = tuple(_read_group(item, {type_["name"] for type_ in types}) for item in _read_items(fields, "nodeGroups"))
     _check_unique([type_["name"] for type_ in types], fields.get("machineTypes"), "name")
     _check_unique([group_entry.id for group_entry in groups], fields.get("nodeGroups"), "id")
+    start = _start_in(fields.get("start"))
     return Scenario(
         start=start,
         seed=_read_seed(fields.get("seed")),

@@ -140,10 +140,10 @@ class _CheckedConnection:
         self.admin = self
 
     def __getattr__(self, name: str) -> Any:
-        async def send(*values: Any) -> Any:
+        async def send(*values: Any, **named: Any) -> Any:
             if self._password != self._brokers.password:
                 raise KafkaRefused("the broker refuses the password", code="SASL_AUTHENTICATION_FAILED")
-            return await getattr(self._admin, name)(*values)
+            return await getattr(self._admin, name)(*values, **named)
 
         return send
 
@@ -200,10 +200,10 @@ class _RefusingConnection:
         self.admin = self
 
     def __getattr__(self, name: str) -> Any:
-        async def send(*values: Any) -> Any:
+        async def send(*values: Any, **named: Any) -> Any:
             if self._brokers.refusal is not None:
                 raise self._brokers.refusal
-            return await getattr(self._admin, name)(*values)
+            return await getattr(self._admin, name)(*values, **named)
 
         return send
 
