@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 
 from plimsoll.app.fleet.addons import KAFKA_OPERATOR_ADDON, AddonHost, KafkaOperatorAddon
+from plimsoll.app.fleet.embedded_clusters import LOGGED_CLUSTER
 from plimsoll.local.apiserver.transport.in_process import InProcessTransport
 from plimsoll.runtime.supervisor import Service
 from tests.app.fleet.cluster_worlds import DEPLOYMENTS, GROUPS, ClusterWorld, build_deployment, open_clusters
@@ -195,3 +198,10 @@ def test_the_kafka_operator_is_an_add_on():
         assert world.call("POST", f"/clusters/{cluster}/addons", body)[0] == 201
         world.run.advance_by(120)
         assert len(world.list_items(cluster, KAFKA_PODS)) == 6
+
+
+def test_logs_name_the_cluster_that_they_are_about():
+    with open_clusters() as world, capture_logs(processors=[merge_contextvars]) as logged:
+        clusters = [world.order(name) for name in ("mk-1", "mk-2")]
+        summaries = [event for event in logged if event.get("controller") == "cloud" and event.get("summary")]
+        assert {event[LOGGED_CLUSTER] for event in summaries} == set(clusters)

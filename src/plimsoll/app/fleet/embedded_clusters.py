@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from plimsoll.app.embedded_cluster import EmbeddedCluster, EmbeddedSettings
 from plimsoll.app.embedded_dependencies import EmbeddedDependencies
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _MANAGER: Final = "plimsoll-fleet"
+LOGGED_CLUSTER: Final = "fleet_cluster"
+"""The field of log events that names the cluster of a fleet."""
 _CATALOGUES: Final = {"aws": ("aws-m5-r5", "aws-m6i-c6i-r6i"), "gcp": ("gce-custom", "gce-n1")}
 _OTHER_CATALOGUES: Final = ("aws-m5-r5", "aws-m6i-c6i-r6i", "gce-n1")
 AUTOSCALER_OPTIONS: Final = {
@@ -218,7 +221,7 @@ class EmbeddedClusters:
         running = RunningCluster(
             host=AddonHost(spec=spec, cluster=cluster, dependencies=dependencies),
             server=server,
-            task=self._run_services(services, f"cluster {spec.id}"),
+            task=self._run_services(services, "cluster", spec.id),
         )
         self._running[spec.id] = running
         for addon_id, parameters in orders.addons.items():
@@ -229,13 +232,22 @@ class EmbeddedClusters:
         if (earlier := running.addons.pop(addon_id, None)) is not None:
             await _cancel(earlier)
         services = self._addons[addon_id].build_services(running.host, parameters)
-        running.addons[addon_id] = self._run_services([*services], f"{addon_id} of {running.host.spec.id}")
+        running.addons[addon_id] = self._run_services([*services], addon_id, running.host.spec.id)
 
-    def _run_services(self, services: list[Service], name: str) -> asyncio.Task[None]:
-        """A supervisor per cluster: what fails in it is restarted there, and no other cluster notices."""
+    def _run_services(self, services: list[Service], what: str, cluster_id: str) -> asyncio.Task[None]:
+        """A supervisor per cluster: what fails in it is restarted there, and no other cluster notices.
+
+        Everything that its services log names the cluster.
+        """
         assert self._group is not None, "run() runs"
         supervisor = Supervisor(services, clock=self._clock, entropy=self._entropy)
-        return self._group.create_task(supervisor.run(), name=name)
+
+        async def run_with_name() -> None:
+            # A task has its own context, which the tasks that it starts inherit.
+            bind_contextvars(**{LOGGED_CLUSTER: cluster_id})
+            await supervisor.run()
+
+        return self._group.create_task(run_with_name(), name=f"{what} {cluster_id}")
 
     async def _end(self, cluster_id: str) -> None:
         """Add-ons first: they use the cluster. Then the store, which ends all watches of others."""

@@ -22,6 +22,8 @@ _REPORTED: Final = {
 }
 """Controllers whose summaries `plimsoll up` shows, and the name it shows. Few: only what changes machines and stores.
 """
+_CLUSTER: Final = "fleet_cluster"
+"""Names the cluster of a fleet that runs in this process."""
 _REPEATED: Final = frozenset({"planner.blind", "planner.refused", "advice.missing"})
 """Warnings that say what the sentence of the same loop iteration says."""
 
@@ -69,7 +71,8 @@ def _find_sentence(event: Event) -> str:
     """The sentence in an event, after the subsystem it is about; empty if there is none."""
     subsystem = _SENTENCES.get(str(event.get("event", ""))) or _REPORTED.get(str(event.get("controller", "")), "")
     summary = str(event.get("summary", ""))
-    return f"{subsystem}: {summary}" if subsystem and summary else ""
+    cluster = f"cluster {event[_CLUSTER]}, " if _CLUSTER in event else ""
+    return f"{cluster}{subsystem}: {summary}" if subsystem and summary else ""
 
 
 class _SentenceRenderer:
@@ -105,6 +108,7 @@ def _configure(first: Sequence[Processor], *, level: int, is_prose: bool = False
     )
     structlog.configure(
         processors=[
+            structlog.contextvars.merge_contextvars,
             *first,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S UTC" if is_prose else "iso", utc=True),
