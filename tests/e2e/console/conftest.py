@@ -1,4 +1,7 @@
-"""One cluster and one browser for all tests of the pages."""
+"""One cluster and one browser for all tests of a module.
+
+Playwright runs an event loop in the main thread while a browser is open: no other loop can run in the worker meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:
     need_browser()
     needs_kubectl()
@@ -23,13 +26,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:
         yield up
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with launch_browser() as launched:
         yield launched
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def context(browser: Browser, cluster: UpProcess) -> Iterator[BrowserContext]:
     """A browser whose session is open: the code works once."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
