@@ -88,6 +88,11 @@ class StateWatch:
             self.samples.append(Sample(time.monotonic(), state, int(float(found[1])), self.count_log_bytes()))
         connection.close()
 
+    def has_begun_to_move(self) -> bool:
+        """Whether the newest state is that of moving replicas: an execution that starts has no counts yet."""
+        moving = ExecutorState.INTER_BROKER_REPLICA_MOVEMENT
+        return bool(self.samples) and self.samples[-1].state["ExecutorState"]["state"] == moving.value
+
     def count_log_bytes(self) -> int:
         total = 0
         for path in (path for directory in self._log_dirs for path in directory.glob("t0-*/*.log")):
@@ -111,6 +116,7 @@ def test_every_phase_is_reported_as_cruise_control_reports_it(kafka: RealKafka, 
     kafka.start_broker(NEW)
     with serve(kafka, tmp_path) as server, StateWatch(server.address, kafka.find_log_dirs(NEW)) as watch:
         server.call("add-brokers", str(NEW), *SLOWLY)
+        kafka.wait_until(watch.has_begun_to_move, "replicas move")
         _replay_recorded(server.address)
         server.wait_for_end()
         added, held = list(watch.samples), watch.count_log_bytes()
