@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from plimsoll.nodes.planning.packing.binpacking import PackingOptions
@@ -14,7 +15,7 @@ from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.nodes.planning.problem.scheduled_pods import assign_places
 from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.topology.greedy import place_greedily
-from plimsoll.nodes.planning.topology.groups import find_unreachable
+from plimsoll.nodes.planning.topology.groups import TopologyGroups, find_unreachable
 from plimsoll.nodes.planning.topology.joint import place_jointly
 from tests.effort import share_of
 from tests.nodes.planning.scale_up_clusters import COST, group, snapshots, waiting, world
@@ -84,6 +85,25 @@ def test_pods_of_many_sizes_that_count_in_each_others_spread_are_even_over_zones
         assert find_refuted(problem, placement) == ()
     joint = placements[1]
     assert [count_in_zones(problem, joint, app) for app in LETTERS] == [[3, 3, 3]] * 3
+
+
+@pytest.mark.parametrize(
+    ("key", "counted", "is_independent"), [(ZONE, "own", True), (ZONE, "all", False), (HOSTNAME, "own", False)]
+)
+def test_rules_that_count_their_own_class_over_zones_need_no_joint_plan(
+    key: str, counted: str, *, is_independent: bool
+):
+    apps = [{"app": str(number), "any": "yes"} for number in range(3)]
+    selected = [{"app": app["app"]} if counted == "own" else {"any": "yes"} for app in apps]
+    pods = [
+        waiting(f"p{number}", 4, cpu=1 + number, labels=apps[number], **spread(selected[number], key, 1))
+        for number in range(3)
+    ]
+    snapshot = world(*pods, groups=THREE_ZONES)
+    problem = ScaleUpProblem.from_snapshot(snapshot, COST)
+    relations = PodRelations(problem.table, problem.rules, snapshot.view)
+    groups = TopologyGroups.build(problem, relations, [pods.index for pods in problem.table])
+    assert groups.is_independent is is_independent
 
 
 def test_a_node_takes_one_pod_of_each_letter_that_is_spread_over_nodes():

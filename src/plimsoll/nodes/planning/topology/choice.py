@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.planning.packing.pod_by_pod import holds, is_worth_improving, score
 from plimsoll.nodes.planning.topology.greedy import GreedyOrder, GreedyStrategy, place_greedily
+from plimsoll.nodes.planning.topology.groups import TopologyGroups
 from plimsoll.nodes.planning.topology.joint import is_worthwhile, place_jointly
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _STRATEGIES: Final = tuple(GreedyStrategy(height=height, order=order) for order 
 def place_many(request: PlacementRequest, unreachable: Collection[int]) -> Placement | None:
     """The better placement; None if the problem is small, has other kinds of rules, or is planned onto earlier pods.
 
+    None, too, if no class has a rule that another class takes part in: these are planned faster class by class.
+
     After a plan was refuted only the greedy one is tried: it holds in the order in which it was made.
     """
     failed = request.packing.failed
@@ -36,6 +39,8 @@ def place_many(request: PlacementRequest, unreachable: Collection[int]) -> Place
     }
     is_first = request.onto is None or request.onto.is_empty
     if not is_first or not is_worthwhile(request.problem, demand, request.packing.usable):
+        return None
+    if TopologyGroups.build(request.problem, request.relations, list(demand)).is_independent:
         return None
     tried: list[Placement | None] = []
     if not failed.pod_by_pod:

@@ -69,9 +69,13 @@ class TopologyGroups:
         )
 
     @property
-    def overlap(self) -> bool:
-        """Whether a rule counts classes that do not carry it, or classes of several sizes carry it."""
-        return any(len(spread.counted | set(spread.owners)) > 1 for spread in self.spreads)
+    def is_independent(self) -> bool:
+        """Whether each rule spreads the pods of one class over domains larger than a node, and counts only these."""
+        if self.with_affinity or self.with_anti_affinity:
+            return False
+        return all(
+            not spread.is_over_nodes and len(spread.counted.union(spread.owners)) == 1 for spread in self.spreads
+        )
 
 
 def _find_spreads(problem: ScaleUpProblem, relations: PodRelations, wanted: frozenset[int]) -> Iterable[SpreadGroup]:
