@@ -89,7 +89,7 @@ class UpSettings(NamedTuple):
     operates_kafka: bool = True
     runs_fleet: bool = True
     most_clusters: int = DEFAULT_MAX_CLUSTERS
-    """Of the fleet, besides the cluster of the API server."""
+    """The limit of clusters that the fleet makes; the cluster of the API server does not count."""
     words: tuple[str, ...] = ()
     """The options as given, for messages."""
 

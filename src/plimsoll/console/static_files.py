@@ -22,7 +22,7 @@ _INDEX: Final = "index.html"
 
 
 class StaticFiles:
-    """An ASGI application. Every page of the console is the same document, which reads the path."""
+    """An ASGI application. All pages are one document, which reads the fragment of the address."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._respond(scope["method"], scope["path"])(scope, receive, send)

@@ -99,7 +99,7 @@ class AgentProcess(ProcessOwner):
         await self._process.run(self._build)
 
     async def run_once(self) -> AgentCycle:
-        """One poll, one look at every instance, one report, while leading."""
+        """Poll, reconcile every instance and report, once, while this process leads."""
         await self._check_cluster()
         try:
             return await self._process.run_once(self._run_cycle)

@@ -52,7 +52,7 @@ DEFAULT_MAX_CLUSTERS: Final = 5
 _DELAYS: Final = OcmDelays(pending_s=3.0, installing_s=12.0, addon_s=5.0, uninstalling_s=5.0)
 _POLL_INTERVAL: Final = "5s"
 _RESYNC_INTERVAL: Final = "15s"
-"""Of agents."""
+"""How often an agent reports everything, changed or not."""
 _PERIOD_S: Final = 10.0
 
 

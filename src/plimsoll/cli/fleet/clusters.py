@@ -72,7 +72,7 @@ async def _read(url: str) -> list[ClusterLine]:
 
 
 def _add_machines(line: ClusterLine, data: Path) -> ClusterLine:
-    """Of a cluster that runs here: its kubeconfig is in its folder."""
+    """Add the machines of a cluster that runs on this machine; its folder has its kubeconfig."""
     from msgspec.structs import replace
 
     from plimsoll.cli.shared.connection import Connection, run_with_client

@@ -40,7 +40,7 @@ def follow_entries(
 
 
 def _format(entry: Entry, output: Output) -> str:
-    """One line, so that programs can read it while it grows."""
+    """The entry as a line, so that programs can read the output while it grows."""
     import json
 
     from plimsoll.core.formatting import format_time

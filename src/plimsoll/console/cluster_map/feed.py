@@ -28,7 +28,7 @@ ALIVE: Final = b": alive\n\n"
 
 
 class Subscription:
-    """One browser. `is_behind`: it has to get the whole map again."""
+    """The connection of a browser. `is_behind`: it has to get the whole map again."""
 
     def __init__(self) -> None:
         self.events: asyncio.Queue[bytes | None] = asyncio.Queue(_QUEUED)

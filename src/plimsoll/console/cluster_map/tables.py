@@ -66,7 +66,7 @@ class Names:
         return number
 
     def release(self, number: int) -> None:
-        """One row no longer uses the name. Its number is given to another name when no row uses it."""
+        """Count one use less. A name that no row uses gives its number back."""
         self._uses[number] -= 1
         if not self._uses[number]:
             self._slots.give_back(self._names[number])

@@ -1,4 +1,4 @@
-"""One object: what it is, what was decided about it and why, its Events, and its pods or nodes."""
+"""The page of an object: what it is, what was decided about it and why, its Events, and its pods or nodes."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class NoToken(Value):
 
 
 class AgentTokens:
-    """One token at a time."""
+    """Keeps one token, and requests the next before it expires."""
 
     def __init__(self, parameters: AgentParameters, web: HttpClient, clock: Clock) -> None:
         self._parameters = parameters

@@ -206,7 +206,7 @@ class Agent:
                 continue
             except ApiCallFailed:
                 raise
-            except Exception:
+            except Exception:  # the work on one instance ends here; tests/architecture lists it
                 # A value that no check foresaw stops this instance and no other.
                 log.exception("agent.instance_crashed", instance=managed.metadata.name)
                 continue

@@ -86,7 +86,7 @@ class BuiltAgent:
         return [Service(name="agent", run=self._agent.run)]
 
     async def run_once(self, informing: Coroutine[Any, Any, None]) -> AgentCycle:
-        """One cycle on complete caches. `informing` runs the informers meanwhile. Raises `ApiCallFailed`."""
+        """Run a cycle when the caches are complete; `informing` runs the informers. Raises `ApiCallFailed`."""
         task = asyncio.create_task(informing, name="informers")
         try:
             await self._view.wait_until_synced()

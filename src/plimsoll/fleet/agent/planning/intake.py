@@ -41,7 +41,7 @@ class IntakeAction(Value):
     reason: Reason
     item: ListedKafka | None = None
     earlier_placement: str = ""
-    """Of a removal: the placement that does not come back."""
+    """The placement that a removal ends. It does not come back."""
 
 
 class KeptInstance(Value):
