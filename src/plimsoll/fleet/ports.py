@@ -75,6 +75,7 @@ class KafkaChanges(TypedDict, total=False):
     kafka_ibp_upgrading: bool
     max_data_retention_size: str
     bytes_stored: int
+    resizing_to_units: int
     reauthentication_enabled: bool
     expires_at: datetime | None
     canary_service_account_client_id: str
@@ -250,6 +251,8 @@ class KafkaStore(Protocol):
         retention: str = "",
     ) -> InsertResult:
         """Gives a `ready` Kafka another size, under the same lock. `room`: of its cluster.
+
+        From now on a change of its size runs, until its agent reports that it has ended.
 
         `retention`: how much data it may keep from now on; empty: as much as before.
         """

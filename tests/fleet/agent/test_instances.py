@@ -142,15 +142,46 @@ def test_the_claim_of_a_larger_size_is_raised_first_and_that_of_a_smaller_one_fa
     world.list_items(build_item("a")).start_agent()
     world.pass_polls()
     world.operate()
+    assert get_size(world, "a") == (1, False)
     world.list_items(build_item("a", units=2)).pass_polls()
     assert world.get_claims() == {"kafka-a": 2}
     assert world.count_replicas("kafka-a")["brokers"] == 6
+    assert get_size(world, "a") == (2, True)
     world.operate()
+    assert get_size(world, "a") == (2, False)
     world.list_items(build_item("a", units=1)).pass_polls()
     assert world.count_replicas("kafka-a")["brokers"] == 3
     assert world.get_claims() == {"kafka-a": 2}
+    assert get_size(world, "a") == (2, True)
     world.operate()
     assert world.get_claims() == {"kafka-a": 1}
+    assert get_size(world, "a") == (1, False)
+
+
+def get_size(world: AgentWorld, kafka_id: str) -> tuple[int, bool]:
+    """The reported units, and whether they change."""
+    report = world.get_last(kafka_id)
+    return report["units"], report["resizing"]
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        {"state": "RebalanceOnScaleUp"},
+        {"state": "Idle", "modes": [{"mode": "add-brokers", "brokers": [3, 4, 5]}]},
+    ],
+)
+def test_a_size_changes_until_replicas_have_moved(world: AgentWorld, summary: dict[str, Any]):
+    world.list_items(build_item("a", units=2)).start_agent()
+    world.pass_polls()
+    world.operate()
+    (kafka,) = world.list_kafkas()
+    url = f"/apis/kafka.strimzi.io/v1/namespaces/kafka-a/kafkas/{kafka['metadata']['name']}/status"
+    for status, expected in ((summary, (2, True)), ({"state": "Idle", "modes": None}, (2, False))):
+        assert world.ask("PATCH", url, {"status": {"autoRebalance": status}}, content=MERGE).status == 200
+        world.settle()
+        assert get_size(world, "a") == expected
+        assert world.get_last("a")["status"] == "True"
 
 
 def test_an_instance_that_finds_no_room_to_grow_keeps_its_size_and_runs(world: AgentWorld):
@@ -161,6 +192,8 @@ def test_an_instance_that_finds_no_room_to_grow_keeps_its_size_and_runs(world: A
     assert world.count_replicas("kafka-a")["brokers"] == 3
     assert world.get_last("a")["status"] == "True"
     assert world.get_claims() == {"kafka-a": 1, "kafka-b": 1}
+    report = world.get_last("a")
+    assert (report["units"], report["resizing"], report["refusedUnits"]) == (1, False, 2)
 
 
 def test_lost_claims_are_made_anew_from_what_runs(world: AgentWorld):

@@ -153,6 +153,15 @@ def make_ready(world: ApiWorld, name: str, **changes: Any) -> str:
     return f"/kafkas/{row_id}"
 
 
+def end_resizing(world: ApiWorld, path: str, **report: Any) -> None:
+    """The agent reports the Kafka as ready, with what it holds."""
+    cluster = world.get_cluster("a")
+    document = {"conditions": [{"type": "Ready", "status": "True"}], "resizing": False, **report}
+    body = {path.rpartition("/")[2]: document}
+    url = f"/agent-clusters/{cluster.cluster_id}/kafkas/status"
+    assert world.call("PUT", url, body, token=world.agent_token(cluster)).status == 200
+
+
 def test_e16_a_ready_kafka_gets_another_size(world: ApiWorld):
     world.add_cluster(units=3)
     path, other = make_ready(world, "orders"), make_ready(world, "bills")
@@ -164,6 +173,7 @@ def test_e16_a_ready_kafka_gets_another_size(world: ApiWorld):
     for plan in ("standard.x9", "developer.x1", "x2"):
         answer = world.call("PATCH", path, {"plan": plan}, token=world.user_token())
         assert (answer.status, answer.code) == (400, "42")
+    end_resizing(world, path, units=2)
     assert world.call("PATCH", path, {"plan": "standard.x1"}, token=world.user_token()).document["size_id"] == "x1"
 
 
@@ -174,6 +184,30 @@ def test_e16_a_size_does_not_change_while_another_change_runs(world: ApiWorld):
     for path in (upgrading, waiting):
         answer = world.call("PATCH", path, {"plan": "standard.x2"}, token=world.user_token())
         assert (answer.status, answer.code) == (409, "6")
+
+
+@pytest.mark.parametrize(
+    ("report", "status"),
+    [
+        pytest.param({"units": 1}, 409, id="the agent has not begun"),
+        pytest.param({"units": 2, "resizing": True}, 409, id="replicas move"),
+        pytest.param({"units": 2, "conditions": []}, 409, id="brokers start"),
+        pytest.param({"units": 2}, 200, id="the size is there"),
+        pytest.param({"units": 1, "refusedUnits": 2}, 200, id="the cluster has no room"),
+        pytest.param({"resizing": None}, 200, id="an agent that knows of no sizes"),
+    ],
+)
+def test_e16_a_second_change_of_size_waits_for_the_end_of_the_first(
+    world: ApiWorld, report: dict[str, Any], status: int
+):
+    world.add_cluster()
+    path = make_ready(world, "orders", routes_created=True)
+    assert world.call("PATCH", path, {"plan": "standard.x2"}, token=world.user_token()).status == 200
+    end_resizing(world, path, **report)
+    again = world.call("PATCH", path, {"plan": "standard.x2"}, token=world.user_token())
+    assert again.status == 200, "the same request again changes nothing"
+    back = world.call("PATCH", path, {"plan": "standard.x1"}, token=world.user_token())
+    assert (back.status, back.code) == (status, "6" if status == 409 else "")
 
 
 def test_e16_a_size_that_is_too_small_for_the_stored_bytes_is_refused(world: ApiWorld):
@@ -200,6 +234,7 @@ def test_e16_a_smaller_size_needs_no_limit_of_the_region():
     world.run.run_until(world.store.insert_kafka(structs.replace(kafka, owner="alice"), check))
     smaller = world.call("PATCH", "/kafkas/k", {"plan": "standard.x1"}, token=world.user_token())
     assert (smaller.status, smaller.document["size_id"]) == (200, "x1")
+    end_resizing(world, "/kafkas/k", units=1)
     bigger = world.call("PATCH", "/kafkas/k", {"plan": "standard.x2"}, token=world.user_token())
     assert (bigger.status, bigger.code) == (403, "24")
     world.close()

@@ -109,7 +109,7 @@ def insert_into_old_table(transactions: Transactions, table: Table, values: dict
 
 
 def test_there_is_more_than_one_version():
-    assert list_revisions() == ["0001", "0002"]
+    assert list_revisions() == ["0001", "0002", "0003"]
 
 
 def test_a_migrated_database_is_opened_again(lasting: DatabaseUnderTest):
@@ -122,7 +122,7 @@ def test_a_migrated_database_is_opened_again(lasting: DatabaseUnderTest):
 def test_a_newer_schema_is_refused_with_what_to_do(lasting: DatabaseUnderTest):
     with lasting.open() as opened:
         execute(opened.transactions, "UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(UnusableDatabase, match=r"9999.*0002.*use the newer Plimsoll") as raised:
+    with pytest.raises(UnusableDatabase, match=r"9999.*0003.*use the newer Plimsoll") as raised:
         open_database(lasting.url, clock=RealClock())
     assert isinstance(raised.value, InvalidInput)
 

@@ -195,8 +195,10 @@ class InstanceReconciler:
         held = claims.get_units(namespace)
         if refused is not None and not held:
             return report_rejected(managed) if refused.is_final else report_waiting(managed, str(refused.reason))
+        refused_units = None
         if refused is not None:
             performed.keep("keeps its size", refused.reason)
+            refused_units = wanted if refused.is_final else None
         units = min(wanted, held)
         if not units:
             return report_waiting(managed, "its units are not claimed yet")
@@ -207,7 +209,13 @@ class InstanceReconciler:
                 await self._apply(manifest, performed, Reason(code="Sized", message=message))
         state = self._observe(managed, shape, performed.refusal)
         await self._lower_claim(namespace, units, state, claims, performed)
-        return report_instance(managed, state)
+        held = claims.get_units(namespace)
+        return replace(
+            report_instance(managed, state),
+            units=held,
+            is_resizing=held != units or state.is_resizing,
+            refused_units=refused_units,
+        )
 
     async def _claim(
         self,

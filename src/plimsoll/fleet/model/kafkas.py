@@ -56,6 +56,8 @@ class KafkaRequest(Record, kw_only=True):
     max_data_retention_size: str = ""
     bytes_stored: int = 0
     """As the agent reports it."""
+    resizing_to_units: int = 0
+    """The units of the size that the instance is being changed to; 0: no change of its size runs."""
     reauthentication_enabled: bool = True
     billing_cloud_account_id: str = ""
     marketplace: str = ""

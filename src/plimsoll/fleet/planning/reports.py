@@ -281,6 +281,8 @@ def _read_facts(kafka: KafkaRequest, body: KafkaStatusBody, cluster: Cluster) ->
         found |= {column: condition.reason == reason for reason, column in _UPGRADES.items()}
     if body.bytes_stored is not None:
         found["bytes_stored"] = body.bytes_stored
+    if kafka.resizing_to_units and _has_ended_resizing(kafka, body):
+        found["resizing_to_units"] = 0
     warnings: tuple[str, ...] = ()
     if body.routes and not kafka.routes:
         routes, problem = _build_routes(kafka, body.routes, cluster)
@@ -290,6 +292,16 @@ def _read_facts(kafka: KafkaRequest, body: KafkaStatusBody, cluster: Cluster) ->
             found |= {"routes": routes, "routes_created": True}
     changed = {name: value for name, value in found.items() if getattr(kafka, name) != value}
     return _to_changes(changed), warnings
+
+
+def _has_ended_resizing(kafka: KafkaRequest, body: KafkaStatusBody) -> bool:
+    """Whether the instance has its size, or its cluster refused it.
+
+    An agent that does not know of sizes reports readiness alone, and nothing else says that the change is done.
+    """
+    if body.resizing or read_condition(body.conditions or ()) is not ReportedStatus.READY:
+        return False
+    return body.units in {None, kafka.resizing_to_units} or body.refused_units == kafka.resizing_to_units
 
 
 def _to_changes(changed: dict[str, Any]) -> KafkaChanges:

@@ -51,7 +51,7 @@ class KafkaRows(ClusterRows):
         room: ClusterRoom | None,
         retention: str = "",
     ) -> InsertResult:
-        changes: KafkaChanges = {"size_id": size_id}
+        changes: KafkaChanges = {"size_id": size_id, "resizing_to_units": _get_units(check, size_id)}
         if retention:
             changes["max_data_retention_size"] = retention
         return await self._transactions.write(

@@ -67,7 +67,7 @@ KAFKAS: Final = Table(
         Boolean,
     ),
     *_build_columns("routes", JsonText),
-    *_build_columns("bytes_stored", WholeNumber),
+    *_build_columns("bytes_stored resizing_to_units", WholeNumber),
 )
 
 LEASES: Final = Table(

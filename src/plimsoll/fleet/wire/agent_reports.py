@@ -84,6 +84,9 @@ class KafkaStatusBody(Wire):
     routes: tuple[ReportedRoute, ...] | None = None
     admin_server_uri: _Text | None = msgspec.field(default=None, name="adminServerURI")
     bytes_stored: _Bytes | None = None
+    units: _Units | None = None
+    resizing: bool | None = None
+    refused_units: _Units | None = None
 
 
 def convert_cluster_status(document: Any) -> ClusterStatusBody:

@@ -201,6 +201,7 @@ class KafkaRowDocument(RowDocument):
     kafka_ibp_upgrading: bool = False
     max_data_retention_size: Text = ""
     bytes_stored: Annotated[int, Field(ge=0, le=_MOST_BYTES)] = 0
+    resizing_to_units: Annotated[int, Field(ge=0, le=_MOST_BYTES)] = 0
     reauthentication_enabled: bool = True
     billing_cloud_account_id: Text = ""
     marketplace: Text = ""

@@ -33,6 +33,12 @@ class InstanceReport(Value):
     router: str = ""
     admin_server_uri: str = ""
     bytes_stored: int | None = None
+    units: int | None = None
+    """The streaming units that it holds. None: it holds none, as reserved instances do."""
+    is_resizing: bool = False
+    """Its brokers come or go, or replicas move because of that."""
+    refused_units: int | None = None
+    """The units of a larger size that the cluster has no room for: it keeps its size."""
 
     @property
     def is_ready(self) -> bool:

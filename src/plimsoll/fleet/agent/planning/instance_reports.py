@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FAILING_S: Final = 600.0
 """So long a Kafka is not ready before that is an error."""
 _NOT_READY: Final = "NotReady"
+_IDLE: Final = frozenset({"", "Idle"})
 _INGRESS: Final = "ingress."
 
 
@@ -56,6 +57,13 @@ class KafkaState(Value):
     pools: tuple[PoolState, ...] = ()
     refusal: str = ""
     failing_s: float = 0.0
+
+    @property
+    def is_resizing(self) -> bool:
+        """Whether brokers come or go, or replicas move because of that."""
+        if self.kafka is None or any(pool.has_more or not pool.is_complete for pool in self.pools):
+            return True
+        return is_rebalancing(self.kafka)
 
 
 class ReservedState(Value):
@@ -108,6 +116,15 @@ def report_instance(managed: ManagedKafka, state: KafkaState) -> InstanceReport:
     if problem and state.failing_s > FAILING_S:
         return _report(managed, FALSE, ERROR, problem, versions=actual)
     return _report(managed, FALSE, INSTALLING, problem or _describe_progress(state), versions=actual)
+
+
+def is_rebalancing(kafka: Kafka) -> bool:
+    """Whether its operator moves replicas onto brokers that came or off brokers that leave, or is about to."""
+    summary = kafka.status.auto_rebalance
+    is_late = kafka.status.observed_generation < kafka.metadata.generation
+    return is_late or (
+        summary is not None and (summary.state not in _IDLE or any(mode.brokers for mode in summary.modes))
+    )
 
 
 def find_problem(kafka: Kafka) -> str:

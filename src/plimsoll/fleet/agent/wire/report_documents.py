@@ -29,6 +29,10 @@ def build_instance_report(report: InstanceReport) -> dict[str, Any]:
         document["adminServerURI"] = report.admin_server_uri
     if report.bytes_stored is not None:
         document["bytesStored"] = report.bytes_stored
+    if report.units is not None:
+        document |= {"units": report.units, "resizing": report.is_resizing}
+    if report.refused_units is not None:
+        document["refusedUnits"] = report.refused_units
     return document
 
 

@@ -184,6 +184,9 @@ class KafkaStatusReport(Report):
     routes: list[RouteReport] | None = None
     adminServerURI: str | None = None  # noqa: N815
     bytesStored: Annotated[int, Field(ge=0)] | None = None  # noqa: N815
+    units: Annotated[int, Field(ge=0)] | None = None
+    resizing: bool | None = None
+    refusedUnits: Annotated[int, Field(ge=0)] | None = None  # noqa: N815
 
 
 class KafkaStatusReports(Report):

@@ -28,10 +28,11 @@ class PlanChange:
         size = self._find_size(kafka, plan)
         if kafka.status is not KafkaStatus.READY:
             raise RequestRefused(Code.CONFLICT, f"the Kafka is {kafka.status}; its plan changes only while it is ready")
-        if kafka.kafka_upgrading or kafka.strimzi_upgrading or kafka.kafka_ibp_upgrading:
-            raise RequestRefused(Code.CONFLICT, "another change of the Kafka is running")
         if size.id == kafka.size_id:
             return
+        is_upgrading = kafka.kafka_upgrading or kafka.strimzi_upgrading or kafka.kafka_ibp_upgrading
+        if is_upgrading or kafka.resizing_to_units:
+            raise RequestRefused(Code.CONFLICT, "another change of the Kafka is running")
         # A smaller size needs some room beside what is stored: 1.2 times, in whole numbers.
         if kafka.bytes_stored * 12 > size.max_data_retention_size_bytes * 10:
             raise RequestRefused(
