@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from plimsoll.fleet.providers.port import ClusterProvider
     from plimsoll.fleet.store.database import FleetDatabase
     from plimsoll.runtime.supervisor import Service
+    from plimsoll.web.client import RequestFailed
 
 T = TypeVar("T")
 URL = "http://fleet.test"
@@ -169,21 +170,25 @@ class FleetScenario:
 
     # ---- the service
 
-    def start(self) -> FleetScenario:
+    def build_service(self, holder: str = "process-1") -> FleetService:
+        """A process of the service, with the configuration as it is now."""
         entropy = SeededEntropy("fleet service")
         keys = IssuerKeys(make_key_folder() / "keys.json", clock=self.clock, entropy=entropy)
         self.service = FleetService(
             read_configuration(self.write_files()),
             self.database,
-            ServiceSettings(holder="process-1", public_url=URL, rate=NO_LIMIT, clusters=self.clusters),
+            ServiceSettings(holder=holder, public_url=URL, rate=NO_LIMIT, clusters=self.clusters),
             tokens=TokenSources(issuer_keys=keys),
             world=World(clock=self.clock, entropy=entropy, lease_clock=self.clock),
             providers=self.providers,
         )
+        return self.service
+
+    def start(self) -> FleetScenario:
+        services = [*self.further_services, *self.build_service().list_services()]
 
         async def begin() -> asyncio.Task[None]:
-            services = [*self.further_services, *self.service.list_services()]
-            supervisor = Supervisor(services, clock=self.clock, entropy=entropy)
+            supervisor = Supervisor(services, clock=self.clock, entropy=SeededEntropy("supervisor"))
             return asyncio.create_task(supervisor.run())
 
         self._running = self.run.run_until(begin())
@@ -203,13 +208,12 @@ class FleetScenario:
     def call(self, method: str, path: str, body: Any = None, *, query: str = "", token: str = "") -> Answer:
         content = b"" if body is None else json.dumps(body).encode()
         headers = {"authorization": f"Bearer {token or self.get_user_token()}"}
-        answer = self.run.run_until(
-            call_application(
-                self.service.application, method, f"{BASE_PATH}{path}", query=query, headers=headers, body=content
-            )
-        )
+        answer = self.exchange(method, f"{BASE_PATH}{path}", query=query, headers=headers, body=content)
         assert isinstance(answer, Response), answer
         return Answer(answer.status, json.loads(answer.body) if answer.body else None)
+
+    def exchange(self, method: str, path: str, **parts: Any) -> Response | RequestFailed:
+        return self.run.run_until(call_application(self.service.application, method, path, **parts))
 
     def call_admin(self, method: str, path: str, body: Any = None, *, query: str = "") -> Answer:
         assert self.service.issuer is not None

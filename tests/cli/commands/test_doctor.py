@@ -177,8 +177,8 @@ def test_what_is_advised_to_run_is_the_same_command_with_the_same_options(
         ([], ()),
         (["kafka"], ("kafka",)),
         (["tidb", "nodes", "tidb"], ("nodes", "tidb")),
-        (["all"], ("nodes", "requests", "kafka", "tidb", "fleet-agent", "kubelet")),
-        (["all", "nodes"], ("nodes", "requests", "kafka", "tidb", "fleet-agent", "kubelet")),
+        (["all"], ("nodes", "requests", "kafka", "tidb", "fleet", "fleet-agent", "kubelet")),
+        (["all", "nodes"], ("nodes", "requests", "kafka", "tidb", "fleet", "fleet-agent", "kubelet")),
     ],
 )
 def test_controllers_may_be_named_several_times(

@@ -110,14 +110,14 @@ def test_a_controller_of_all_namespaces_needs_secrets_only_in_namespaces_with_it
     assert "get secrets: granted only in namespaces that hold kafkas.kafka.strimzi.io (kafka, more)" in finding.fix
 
 
-def test_only_a_controller_that_creates_namespaces_needs_secrets_everywhere():
+def test_only_controllers_that_create_namespaces_need_secrets_everywhere():
     broad = {
         name
         for name, needs in REQUIREMENTS.items()
         for permission in needs.permissions
         if permission.resource == "secrets" and "" in permission.list_namespaces(Namespaces())
     }
-    assert broad == {"fleet-agent"}
+    assert broad == {"fleet", "fleet-agent"}
 
 
 def test_the_roles_are_written_by_the_same_command_as_the_user_and_applied_by_an_administrator():

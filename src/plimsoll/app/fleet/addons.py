@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from plimsoll.app.embedded_cluster import EmbeddedCluster
     from plimsoll.app.embedded_dependencies import EmbeddedDependencies
+    from plimsoll.kafka.brokers.ports import BrokerConnector
+    from plimsoll.local.kafka.simulated import SimulatedClusters
     from plimsoll.local.ocm.ports import ClusterSpec
     from plimsoll.runtime.supervisor import Service
 
@@ -51,6 +53,10 @@ class Addon(Protocol):
 class KafkaOperatorAddon:
     """The Kafka operator, on the simulated brokers of the cluster. It takes the lease that `run kafka` takes."""
 
+    def build_connector(self, clusters: SimulatedClusters) -> BrokerConnector:
+        """The way to the brokers."""
+        return SimulatedBrokers(clusters.find)
+
     def build_services(self, host: AddonHost, parameters: Mapping[str, str]) -> Sequence[Service]:  # noqa: ARG002 -- it has none
         brokers = host.cluster.local.kafka
         assert brokers is not None, "clusters of a fleet have brokers"
@@ -58,7 +64,7 @@ class KafkaOperatorAddon:
         operator = EmbeddedKafka(
             components,
             EmbeddedKafkaDependencies(
-                connector=SimulatedBrokers(brokers.clusters.find),
+                connector=self.build_connector(brokers.clusters),
                 clock=host.dependencies.clock,
                 entropy=host.dependencies.entropy,
                 journal=host.dependencies.journal,

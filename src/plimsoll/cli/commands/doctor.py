@@ -32,6 +32,7 @@ class Controller(Enum):
     REQUESTS = "requests"
     KAFKA = "kafka"
     TIDB = "tidb"
+    FLEET = "fleet"
     FLEET_AGENT = "fleet-agent"
     KUBELET = "kubelet"
     ALL = "all"
@@ -47,7 +48,7 @@ def doctor(
         list[Controller] | None,
         typer.Option(
             "--controller",
-            metavar="nodes|requests|kafka|tidb|fleet-agent|kubelet|all",
+            metavar="nodes|requests|kafka|tidb|fleet|fleet-agent|kubelet|all",
             help="Check only this controller; may be repeated.",
             case_sensitive=True,
             show_default=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.fleet.agent.permissions import AGENT
+from plimsoll.fleet.providers.cluster_api.permissions import FLEET
 from plimsoll.kafka.permissions import KAFKA
 from plimsoll.local.kubelet.permissions import KUBELET
 from plimsoll.nodes.permissions import NODES, REQUESTS
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.diagnosis.requirements import Requirements
 
 REQUIREMENTS: Final = {
-    requirements.controller: requirements for requirements in (NODES, REQUESTS, KAFKA, TIDB, AGENT, KUBELET)
+    requirements.controller: requirements for requirements in (NODES, REQUESTS, KAFKA, TIDB, FLEET, AGENT, KUBELET)
 }
 """By the name of the controller, in the order of the report."""
 
