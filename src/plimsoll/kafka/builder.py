@@ -92,7 +92,7 @@ class KafkaOperatorParts:
         self.rebalance_reporter = RebalanceReporter(**reported)
         self.connections = BrokerConnections(dependencies.connector, clock=clock, guard=client.guard)
         has_engine = settings.has_engines
-        engines = Engines(
+        self._engines = engines = Engines(
             self.connections,
             EngineDependencies(
                 clock=clock,
@@ -150,6 +150,7 @@ class KafkaOperatorParts:
             entropy=dependencies.entropy,
             settings=settings,
         )
+        self._engines.on_execution_ended = reconciling.look_at_rebalances
         # Pods are not planned: a dry run makes and deletes none.
         has_pods = settings.mode is KafkaMode.OPERATOR and not settings.dry_run and dependencies.recorder is not None
         pod_sets = self._build_pod_set_controller(informers) if has_pods else None

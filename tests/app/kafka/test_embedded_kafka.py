@@ -80,10 +80,24 @@ def test_a_pool_that_grows_and_shrinks_is_rebalanced(world: UpKafkaCluster):
     assert world.count_replicas(3) == 0
 
 
-def test_the_execution_of_a_deleted_rebalance_is_shown_and_can_be_stopped(
-    world: UpKafkaCluster, reviewed: ReviewedSentences
-):
+def test_a_rebalance_is_ready_as_soon_as_its_execution_has_ended(world: UpKafkaCluster):
     world.brokers.create_topic("orders", [[0, 1] for _ in range(30)], size_bytes=500 * MB)
+    make_rebalance(world)
+    world.advance_until(lambda: world.rebalance_state("manual") == "Rebalancing", within_s=300)
+
+    def is_executing() -> bool:
+        _, answer = world.call("/kafkacruisecontrol/state")
+        return bool(answer["ExecutorState"]["state"] != "NO_TASK_IN_PROGRESS")
+
+    assert is_executing()
+    while is_executing():
+        world.run.advance_by(0.25)
+    world.run.advance_by(0.25)
+    assert world.rebalance_state("manual") == "Ready"
+
+
+def make_rebalance(world: UpKafkaCluster) -> None:
+    """It is approved."""
     metadata = {
         "name": "manual",
         "labels": {"strimzi.io/cluster": "c"},
@@ -91,6 +105,13 @@ def test_the_execution_of_a_deleted_rebalance_is_shown_and_can_be_stopped(
     }
     head = {"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaRebalance"}
     world.made(f"{API}/kafkarebalances", {**head, "metadata": metadata, "spec": {"skipHardGoalCheck": True}})
+
+
+def test_the_execution_of_a_deleted_rebalance_is_shown_and_can_be_stopped(
+    world: UpKafkaCluster, reviewed: ReviewedSentences
+):
+    world.brokers.create_topic("orders", [[0, 1] for _ in range(30)], size_bytes=500 * MB)
+    make_rebalance(world)
     world.advance_until(lambda: world.rebalance_state("manual") == "Rebalancing", within_s=300)
     client = world.connect("kubectl")
     (shown,) = world.run.run_until(read_clusters(client, ""))

@@ -233,7 +233,7 @@ def test_combined_brokers_scale_over_tls_through_crashes_of_everything_and_of_on
         kafka.wait_until_shrunk(1)
         assert set(kafka.count_replicas()) == {0}
         assert kafka.list_leftovers() == []
-        assert [name for name in _list_names(up, "configmaps") if "execution" in name] == []
+        up.until(lambda: not any("execution" in name for name in _list_names(up, "configmaps")), "no record is left")
 
         login = kafka.properties
         kafka.properties = {**login, "sasl.jaas.config": 'Login required username="my-user" password="wrong";'}

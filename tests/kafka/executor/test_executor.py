@@ -403,7 +403,7 @@ def test_bytes_per_hour_hold_across_executions_and_processes():
         world.run.advance_by(600)
         assert {reason.code for reason in world.executor.get_progress().held} == {"BytesPerHour"}
         assert world.executor.get_progress().inter_broker.finished == 0
-        world.run.advance_by(3000)
+        world.run.advance_by(3010)
         assert world.executor.get_progress().inter_broker.finished == 2
         assert world.finish(task).end is ExecutionEnd.COMPLETED
 

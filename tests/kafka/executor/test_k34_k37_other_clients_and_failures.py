@@ -318,7 +318,7 @@ def test_brokers_that_do_not_answer_for_a_while_are_waited_for():
     with run_cluster(size=100 * MB) as world:
         task = world.start(world.cluster.propose_add())
         for method in ("describe_nodes", "list_reassignments", "alter_configs", "describe_configs"):
-            world.kafka.reject(method, NoAnswer("gone"), times=5)
+            world.kafka.reject(method, NoAnswer("gone"), times=20)
         world.run.advance_by(2)
         assert "BrokersUnavailable" in held_codes(world)
         assert world.finish(task).end is ExecutionEnd.COMPLETED

@@ -8,17 +8,18 @@ import pytest
 
 from plimsoll.app.kafka.simulated_admin import SimulatedAdmin
 from plimsoll.kafka.executor.executor import Executor
-from plimsoll.kafka.executor.pacing import REST, SOON, CheckPace
+from plimsoll.kafka.executor.pacing import LATENESS, REST, SOON, CheckPace
+from plimsoll.kafka.executor.phases.look_times import QUIET_INTERVALS
 from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions
 from plimsoll.runtime.virtual_run import VirtualRun
 from tests.kafka.executor.simulated_clusters import MB, Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from plimsoll.core.clock import Clock
     from plimsoll.kafka.brokers.ports import Reassignment
-    from plimsoll.kafka.model.description import TopicPartition
+    from plimsoll.kafka.model.description import TopicDescription, TopicPartition
     from plimsoll.local.kafka.cluster import SimulatedKafka
 
 
@@ -30,12 +31,23 @@ class SlowAdmin(SimulatedAdmin):
         self._clock = clock
         self._answer_s = answer_s
         self.checks_s: list[float] = []
+        self.topic_reads = 0
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
         self.checks_s.append(self._clock.monotonic_s())
         if self._answer_s:
             await self._clock.sleep(self._answer_s)
         return await super().list_reassignments()
+
+    async def describe_topics(
+        self, names: Collection[str] | None = None, *, with_min_isr: bool = False
+    ) -> tuple[TopicDescription, ...]:
+        self.topic_reads += 1
+        return await super().describe_topics(names, with_min_isr=with_min_isr)
+
+    @property
+    def pauses(self) -> list[tuple[float, float]]:
+        return list(zip(self.checks_s, self.pauses_s, strict=False))
 
     @property
     def pauses_s(self) -> list[float]:
@@ -66,8 +78,10 @@ def test_while_nothing_changes_the_checks_are_an_interval_apart():
         admin = SlowAdmin(cluster.kafka, run.clock)
         run_add(run, admin, cluster, ExecutionOptions())
         assert admin.checks_s[-1] - admin.checks_s[0] > 50
-        assert admin.pauses_s[:5] == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0])
-        assert admin.pauses_s[5:-1] == pytest.approx([1.0] * len(admin.pauses_s[5:-1]))
+        assert admin.pauses_s[:5] == pytest.approx([SOON] * 5)
+        late = [pause for at_s, pause in admin.pauses if at_s - admin.checks_s[0] >= 10.0 / LATENESS * SOON]
+        assert late
+        assert late[:-1] == pytest.approx([1.0] * len(late[:-1]))
 
 
 def test_a_longer_interval_makes_all_waits_longer():
@@ -75,7 +89,27 @@ def test_a_longer_interval_makes_all_waits_longer():
         cluster = Cluster(run.clock, partitions=2, size=600 * MB)
         admin = SlowAdmin(cluster.kafka, run.clock)
         run_add(run, admin, cluster, ExecutionOptions(progress_check_interval_s=10.0))
-        assert admin.pauses_s[:5] == pytest.approx([1, 2, 4, 8, 10])
+        assert admin.pauses_s[:5] == pytest.approx([10 * SOON] * 5)
+
+
+def test_the_end_of_a_movement_is_noticed_within_a_share_of_its_time():
+    with VirtualRun() as run:
+        for size in (3 * MB, 30 * MB, 80 * MB):
+            cluster = Cluster(run.clock, partitions=2, size=size)
+            admin = SlowAdmin(cluster.kafka, run.clock)
+            began_s = run.clock.monotonic_s()
+            run_add(run, admin, cluster, ExecutionOptions())
+            took_s = 2 * size / (10 * MB)  # two movements to one broker
+            assert run.clock.monotonic_s() - began_s <= took_s * (1 + LATENESS) + 2 * SOON
+
+
+def test_topics_and_brokers_are_read_seldom_while_all_movements_are_under_way():
+    with VirtualRun() as run:
+        cluster = Cluster(run.clock, partitions=2, size=600 * MB)
+        admin = SlowAdmin(cluster.kafka, run.clock)
+        run_add(run, admin, cluster, ExecutionOptions())
+        took_s = admin.checks_s[-1] - admin.checks_s[0]
+        assert took_s / 10 <= admin.topic_reads <= took_s / QUIET_INTERVALS + 5
 
 
 def test_brokers_that_answer_slowly_are_asked_less():
@@ -89,6 +123,22 @@ def test_brokers_that_answer_slowly_are_asked_less():
 def test_a_change_ends_the_growth_of_the_waits():
     with VirtualRun() as run:
         pace = CheckPace(run.clock)
-        assert [pace.choose_wait(1.0) for _ in range(6)] == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
+
+        def choose_after(seconds: float) -> float:
+            run.advance_by(seconds)
+            pace.begin_check()
+            return pace.choose_wait(1.0)
+
+        assert [choose_after(seconds) for seconds in (0, 0.5, 2.5, 3, 30)] == pytest.approx([0.1, 0.1, 0.3, 0.6, 1.0])
         pace.reset()
         assert pace.choose_wait(1.0) == pytest.approx(SOON)
+
+
+def test_a_part_of_a_check_that_is_excluded_needs_no_rest():
+    with VirtualRun() as run:
+        pace = CheckPace(run.clock)
+        run.advance_by(0.8)
+        pace.reset()
+        assert pace.choose_wait(1.0) == pytest.approx(0.8 * REST)
+        pace.exclude(0.5)
+        assert pace.choose_wait(1.0) == pytest.approx(0.3 * REST)

@@ -94,6 +94,11 @@ class KafkaControllers:
         """Beside Strimzi the rebalances are Strimzi's: two that both ask for their execution would have two."""
         return [self.clusters, self.rebalances] if self._owns_rebalances else [self.clusters]
 
+    def look_at_rebalances(self, namespace: str, name: str) -> None:
+        """An execution of a cluster has ended: its rebalance need not wait for its next look."""
+        for key in self._list_rebalances_of(namespace, name) if self._owns_rebalances else ():
+            self.rebalances.queue.add(key)
+
     def expose_metrics(self) -> bytes:
         """Reconciles and resources in Prometheus' text format."""
         found: Counter[tuple[str, str]] = Counter()
@@ -143,11 +148,13 @@ class KafkaControllers:
             before, after = (_get_rebalance_inputs(state) for state in list_states(change))
             if before == after:
                 return ()
+        return self._list_rebalances_of(change.key.namespace, change.key.name)
+
+    def _list_rebalances_of(self, namespace: str, name: str) -> list[Key]:
         return [
-            Key(rebalance.metadata.namespace, rebalance.metadata.name)
+            Key(namespace, rebalance.metadata.name)
             for rebalance in self._rebalances.cache.list()
-            if rebalance.metadata.namespace == change.key.namespace
-            and rebalance.metadata.labels.get(CLUSTER_LABEL) == change.key.name
+            if rebalance.metadata.namespace == namespace and rebalance.metadata.labels.get(CLUSTER_LABEL) == name
         ]
 
 

@@ -77,6 +77,7 @@ class Engine:
         store: ExecutionStore,
         read_guard: ReadGuard,
         journal: Journal | None = None,
+        on_execution_ended: Callable[[], None] = lambda: None,
     ) -> None:
         clock = dependencies.clock
         self._source = LiveClusterSource(admin, clock, sampler=OffsetSampler())
@@ -92,6 +93,7 @@ class Engine:
                 execution=dependencies.execution,
                 journal=journal,
                 metrics=KafkaMetrics(self._executor.get_progress),
+                on_execution_ended=on_execution_ended,
             ),
             entropy=dependencies.entropy,
         )

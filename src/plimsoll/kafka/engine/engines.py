@@ -135,6 +135,8 @@ class Engines:
     dependencies: EngineDependencies
     open_store: OpenStore
     read_pause: ReadPause | None = None
+    on_execution_ended: Callable[[str, str], None] = lambda _namespace, _name: None
+    """Called with namespace and name of the Kafka."""
     _configured: dict[tuple[str, str], tuple[dict[int, BrokerCapacity], AnalyzerSettings]] = field(default_factory=dict)
     """By namespace and name of the Kafka: for an engine that is started later."""
 
@@ -183,6 +185,7 @@ class Engines:
             store=self.open_store(kafka),
             read_guard=read_guard,
             journal=None if journal is None else ClusterJournal(journal, kafka.metadata.namespace, kafka.metadata.name),
+            on_execution_ended=lambda: self.on_execution_ended(*_build_key(kafka)),
         )
         engine.configure(*self._configured.get(_build_key(kafka), ({}, AnalyzerSettings())))
         return engine

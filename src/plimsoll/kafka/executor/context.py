@@ -83,6 +83,10 @@ class ExecutionContext:
         """Name what waits or goes slowly, until the next check. One reason per code."""
         self._held_now[reason.code] = reason
 
+    def keep_held(self) -> None:
+        """Nothing new was learnt: what the last check named still holds."""
+        self._held_now = {reason.code: reason for reason in self.held} | self._held_now
+
     def end_check(self) -> None:
         self.held = tuple(self._held_now.values())
         self._held_now = {}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from plimsoll.core.clock import Clock
-    from plimsoll.kafka.brokers.ports import KafkaAdmin, Reassignment
+    from plimsoll.kafka.brokers.ports import ClusterNodes, KafkaAdmin, Reassignment
     from plimsoll.kafka.model.description import PartitionDescription, TopicDescription
 
 WHOLE_REFRESH_S: Final = 30.0
@@ -77,10 +77,19 @@ class ClusterObserver:
 
     async def observe(self, topics: Collection[str]) -> ClusterView:
         """Read brokers, reassignments and these topics; all topics if they were not read for a while."""
-        await self._read_brokers()
         # Reassignments first: one that ends in between is then missed by the list, not by the partitions.
+        await self.list_reassignments()
+        return await self.describe(topics)
+
+    async def list_reassignments(self) -> ClusterView:
+        """Read reassignments alone, which costs the brokers little. The topics are then no longer fresh."""
         self.view.reassignments = await self._admin.list_reassignments()
         self.view.fresh.clear()
+        return self.view
+
+    async def describe(self, topics: Collection[str]) -> ClusterView:
+        """The rest of `observe`, after the reassignments were listed."""
+        self._take_brokers(await self._admin.describe_nodes())
         now = self._clock.monotonic_s()
         if self._read_all_at is None or now - self._read_all_at >= WHOLE_REFRESH_S:
             found = await self._admin.describe_topics(with_min_isr=self._reads_min_isr())
@@ -99,8 +108,7 @@ class ClusterObserver:
             self._take(await self._admin.describe_topics(sorted(stale), with_min_isr=self._reads_min_isr()))
         return self.view
 
-    async def _read_brokers(self) -> None:
-        nodes = await self._admin.describe_nodes()
+    def _take_brokers(self, nodes: ClusterNodes) -> None:
         view, now = self.view, self._clock.monotonic_s()
         alive = frozenset(broker.id for broker in nodes.brokers if broker.is_registered and not broker.is_fenced)
         gone = (view.alive | {broker.id for broker in nodes.brokers} | set(view.down_since_s)) - alive

@@ -127,6 +127,17 @@ class RealExecutions:
                 left[resource.type, resource.name] = values
         return left
 
+    def wait_for_throttles(self, *topics: str) -> dict[tuple[str, str], dict[str, str]]:
+        """As soon as the broker that is asked knows those of all topics: it may be behind."""
+        found: dict[tuple[str, str], dict[str, str]] = {}
+
+        def is_set() -> bool:
+            found.update(self.read_throttles(*topics))
+            return all(len(found.get(("topic", topic), ())) == len(LISTS) for topic in topics)
+
+        self.kafka.wait_until(is_set, "the throttles are set")
+        return found
+
     def check_nothing_left(self, *topics: str, starred: Sequence[str] = ()) -> None:
         """No reassignment, no throttle of ours and no record, as the brokers and the disk have it."""
         assert self.kafka.client.list_partition_reassignments() == {}

@@ -64,6 +64,8 @@ class Dependencies:
     journal: Journal | None = None
     """Records executions and their reasons."""
     metrics: KafkaMetrics | None = None
+    on_execution_ended: Callable[[], None] = lambda: None
+    """Called when the task of an execution has ended."""
 
 
 @dataclass(slots=True)

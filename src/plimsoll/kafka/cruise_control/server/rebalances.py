@@ -217,6 +217,7 @@ class Rebalances:
         finally:
             self.release(task)
             task.conclude(at_s=self.context.read_clock_s(), succeeded=succeeded, answer=answer)
+            self.context.dependencies.on_execution_ended()
         if not succeeded:
             await self._settle()
 
@@ -257,6 +258,7 @@ class Rebalances:
         if outcome is not None:
             task.explain_end(outcome)
         task.conclude(at_s=self.context.read_clock_s(), succeeded=succeeded)
+        self.context.dependencies.on_execution_ended()
 
     async def _settle(self) -> None:
         """Stop what a failed execution left under way: its task has ended, and no other can start before."""

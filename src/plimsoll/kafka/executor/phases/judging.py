@@ -51,7 +51,7 @@ class MovementJudge:
                 self._unlisted_since.pop(task.key, None)
             if view.is_deleted(task.key):
                 task.finish_deleted(is_topic=task.key.topic in view.deleted)
-            elif listed is not None and not _is_ours(task, listed):
+            elif listed is not None and not is_ours(task, listed):
                 self._yield_to_foreign(task)
             elif listed is not None:
                 self._judge_listed(task, view)
@@ -60,7 +60,7 @@ class MovementJudge:
 
     def _is_foreign(self, key: TopicPartition, listed: Reassignment) -> bool:
         task = self._by_key.get(key)
-        return task is None or not _is_ours(task, listed)
+        return task is None or not is_ours(task, listed)
 
     def _yield_to_foreign(self, task: MovementTask) -> None:
         """Another client has replaced the reassignment: it waits until that one has ended."""
@@ -168,5 +168,5 @@ class MovementJudge:
         return None
 
 
-def _is_ours(task: MovementTask, listed: Reassignment) -> bool:
+def is_ours(task: MovementTask, listed: Reassignment) -> bool:
     return set(listed.target) == set(task.proposal.new_replicas)

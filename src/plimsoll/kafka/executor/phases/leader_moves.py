@@ -34,6 +34,7 @@ class LeaderMoves:
         self._tasks = context.tasks.leaders
         self._tried_since: dict[TopicPartition, float] = {}
         self._elsewhere_since: dict[TopicPartition, float] = {}
+        self._has_read = False
 
     @property
     def has_unfinished(self) -> bool:
@@ -48,7 +49,7 @@ class LeaderMoves:
             await self._abort_all()
             return
         batch = self._choose()
-        view = await context.observer.observe({task.key.topic for task in batch})
+        view = await self._read(batch)
         ready = [task for task in batch if self._is_ready(task, view)]
         guard_reason = await context.read_guard_reason() if ready else None
         if guard_reason is not None:
@@ -62,6 +63,18 @@ class LeaderMoves:
         answer = await context.admin.elect_preferred_leaders([task.key for task in ready])
         for task in ready:
             self._take_answer(task, answer)
+
+    async def _read(self, batch: list[MovementTask]) -> ClusterView:
+        """What the last look at the moved replicas has just read is good for elections, and not read again."""
+        observer = self._context.observer
+        topics = {task.key.topic for task in batch}
+        is_first, self._has_read = not self._has_read, True
+        age_s = self._context.now_s - observer.view.read_at_s
+        if is_first and observer.view.fresh and age_s < self._context.options.progress_check_interval_s:
+            view = await observer.read_topics(topics)
+            if all(_is_in_order(task, view) for task in batch):
+                return view
+        return await observer.observe(topics)
 
     async def _abort_all(self) -> None:
         left = [task for task in self._tasks.tasks if not task.is_finished]
@@ -144,6 +157,11 @@ class LeaderMoves:
         task.reason = reason
         if now - self._elsewhere_since.setdefault(task.key, now) >= METADATA_LAG_S:
             task.finish(TaskState.DEAD, reason)
+
+
+def _is_in_order(task: MovementTask, view: ClusterView) -> bool:
+    partition = view.partitions.get(task.key)
+    return partition is not None and partition.replicas == task.proposal.new_replicas
 
 
 def _explain_replicas(partition: PartitionDescription, target: tuple[int, ...]) -> Reason:

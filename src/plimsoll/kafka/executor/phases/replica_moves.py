@@ -1,8 +1,8 @@
 """The first phase: replicas move between brokers.
 
-Each check reads the brokers, judges the movements under way, removes throttles that are no longer needed, and sends the
-next batch: recorded first, then throttled, then sent. An answer that was lost changes nothing: the next check sees what
-became of the batch.
+Each check lists the reassignments. A look at the rest follows when one of ours has ended, and now and then: it judges
+the movements under way, removes throttles that are no longer needed, and sends the next batch: recorded first, then
+throttled, then sent. An answer that was lost changes nothing: the next look sees what became of the batch.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from plimsoll.kafka.executor import reasons
 from plimsoll.kafka.executor.phases.batches import BrokerSlots, find_leader, list_involved
 from plimsoll.kafka.executor.phases.copied_bytes import CopiedBytes
 from plimsoll.kafka.executor.phases.judging import ATTEMPTS, MovementJudge
+from plimsoll.kafka.executor.phases.look_times import LookTimes
 from plimsoll.kafka.executor.strategies import sort_tasks
 from plimsoll.kafka.executor.throttles import WantedThrottles, compute_throttles
 from plimsoll.kafka.model.executions import TaskState
@@ -54,6 +55,7 @@ class ReplicaMoves:
         self._sorted: list[MovementTask] | None = None
         self._judge = MovementJudge(context)
         self._copied_bytes = CopiedBytes(context)
+        self._looks = LookTimes(context)
         self._uncancelled_since: dict[TopicPartition, float] = {}
         for task in self._tasks.tasks:
             if task.key in context.recorded_active:
@@ -67,10 +69,22 @@ class ReplicaMoves:
         return self._tasks.count()
 
     async def check(self) -> None:
-        """Read the brokers once, and do what follows from it."""
+        """List the reassignments; if a look is due, read the rest and do what follows from it."""
+        context = self._context
+        view = await context.observer.list_reassignments()
+        if self._looks.is_due(view):
+            began_s = context.now_s
+            await self._look()
+            self._looks.note(began_s, view)
+            context.pace.exclude(context.now_s - began_s)
+        else:
+            context.keep_held()
+        await self._copied_bytes.sample()
+
+    async def _look(self) -> None:
         context = self._context
         topics = {task.key.topic for task in self._tasks.under_way} | {key.topic for key in self._judge.leaderless}
-        view = await context.observer.observe(topics)
+        view = await context.observer.describe(topics)
         if context.is_stopping:
             self._abort_all(view)
         self._judge.judge(view)
@@ -81,7 +95,6 @@ class ReplicaMoves:
             await context.throttles.set_up(wanted, view.alive)
         if not context.is_stopping:
             await self._start_batch(view)
-        await self._copied_bytes.sample()
 
     def _want_throttles(self, tasks: Iterable[MovementTask]) -> WantedThrottles:
         return compute_throttles((task.proposal for task in tasks), self._context.options.replication_throttle)
