@@ -36,6 +36,7 @@ from tests.fleet.workers.worlds import FleetWorld
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from plimsoll.core.clock import Clock
     from plimsoll.fleet.model.clusters import Cluster
     from plimsoll.fleet.model.policy import FleetPolicy
     from plimsoll.fleet.providers.port import ClusterProvider
@@ -219,7 +220,7 @@ class Lives:
         self.run = VirtualRun(start=NOW)
         self.clock: VirtualClock = self.run.clock
         self.provider = build_world(self.run)
-        self.fleet = FleetWorld(self.clock, build_policy(self.provider.type))
+        self.fleet = FleetWorld(self.get_fleet_clock(), build_policy(self.provider.type))
         self.fault = fault
         self.process: Instance | None = None
 
@@ -229,6 +230,10 @@ class Lives:
     def __exit__(self, *error: object) -> None:
         self.run.close(after_error=error[0] is not None)
         self.fleet.database.close()
+
+    def get_fleet_clock(self) -> Clock:
+        """The clock of the workers and of their database."""
+        return self.clock
 
     # ---- rows and requests
 
@@ -326,7 +331,7 @@ class Lives:
         for row in await self.fleet.list_clusters():
             if row.cluster_id in ids:
                 units = {"standard": UnitReport(max_units=UNITS, remaining_units=UNITS)}
-                report = ClusterReport(is_ready=True, at=self.clock.now(), units=units)
+                report = ClusterReport(is_ready=True, at=self.fleet.clock.now(), units=units)
                 await self.fleet.store.store_report(row.cluster_id, report)
 
     def _start_process(self) -> Instance:

@@ -10,7 +10,8 @@ Rules of every implementation:
   crash between the call and the row's update: the repetition finds the cluster. If the provider itself refuses a name
   as taken, the cluster with this name is the answer.
 * **`Absent` and `GONE` need an explicit answer of the provider** about this cluster (404). No answer, an unreadable
-  one, or a list without the cluster is `CallFailed` or says nothing.
+  one, or a list without the cluster is `CallFailed` or says nothing. The workers believe it only when the list of
+  clusters lacks this one too.
 * **Answers are checked**: another id than the one that was asked for, or another name, region or provider than the
   row's, is `CallFailed` (`RETRY`), and nothing of the answer is used. All texts are bounded (`bound_text`).
 * **Nothing is deleted but by `delete_cluster`**: no pool, no add-on, no object, and no cluster without a row.

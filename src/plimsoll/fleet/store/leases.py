@@ -84,7 +84,8 @@ class DatabaseLeases:
             dialect = self._transactions.dialect
             ends = dialect.build_now(plus_s=duration_s)
             statement = dialect.build_insert(LEASES).values(worker=worker, holder=holder, expires_at=ends)
-            is_free = or_(LEASES.c.holder == holder, LEASES.c.expires_at <= dialect.build_now())
+            # One that was given back is free whatever the clock says: it may have been set back since.
+            is_free = or_(LEASES.c.holder.in_((holder, "")), LEASES.c.expires_at <= dialect.build_now())
             changed = {"holder": statement.excluded.holder, "expires_at": statement.excluded.expires_at}
             taking = statement.on_conflict_do_update(index_elements=[LEASES.c.worker], set_=changed, where=is_free)
             return connection.execute(taking.returning(LEASES.c.worker)).first() is not None

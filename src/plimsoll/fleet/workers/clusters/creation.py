@@ -9,7 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.fleet.model.provided import Absent, CallFailed, ProvidedCluster, ProviderState
+from plimsoll.fleet.model.provided import (
+    Absent,
+    CallFailed,
+    FailureKind,
+    ProvidedCluster,
+    ProviderState,
+    build_failure,
+)
 from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType
 from plimsoll.fleet.model.workers import Worker
 from plimsoll.fleet.planning.terraforming import build_cluster_order, build_setup_order
@@ -23,6 +30,7 @@ from plimsoll.fleet.workers.clusters.decisions import (
 )
 from plimsoll.fleet.workers.clusters.manual import list_manual_parts
 from plimsoll.fleet.workers.clusters.orphans import OrphanSearch
+from plimsoll.fleet.workers.clusters.provider_calls import STILL_LISTED, is_listed
 from plimsoll.fleet.workers.clusters.setup import ClusterSetups
 from plimsoll.fleet.workers.passes import Step, Work, build_work
 
@@ -35,10 +43,14 @@ if TYPE_CHECKING:
     from plimsoll.fleet.model.clusters import Cluster
     from plimsoll.fleet.model.policy import FleetPolicy
     from plimsoll.fleet.model.provided import ClusterSetup
+    from plimsoll.fleet.model.statuses import ProviderType
     from plimsoll.fleet.planning.terraforming import SetupSettings
     from plimsoll.fleet.ports import ClusterChanges
     from plimsoll.fleet.workers.clusters.provider_calls import ProviderCalls
     from plimsoll.fleet.workers.leased_store import LeasedStore
+
+    Listed = Mapping[ProviderType, tuple[ProvidedCluster, ...] | CallFailed]
+    """What each provider lists, or why it does not."""
 
 _NEXT: Final = {
     ClusterStatus.ACCEPTED: ClusterStatus.PROVISIONING,
@@ -82,7 +94,7 @@ class ClusterWorker:
         # The providers first: a cluster that is made or deleted meanwhile must not look like an orphan.
         listed = await self._orphans.list_provided()
         rows = await store.list_clusters()
-        observed = await self._observe(rows)
+        observed = await self._observe(rows, listed)
         parts: list[Step | NotDone] = list(list_manual_parts(store, rows, self._policy, now))
         errors: list[str] = []
         for cluster in rows:
@@ -93,7 +105,7 @@ class ClusterWorker:
         work = build_work(self.name, parts, number=number, now=now, follow=Worker.CLUSTER if advances else None)
         return Work(plan=work.plan, steps=work.steps, errors=tuple(errors), follow=work.follow)
 
-    async def _observe(self, rows: tuple[Cluster, ...]) -> Observed:
+    async def _observe(self, rows: tuple[Cluster, ...], listed: Listed) -> Observed:
         managed = [cluster for cluster in rows if cluster.cluster_type is ClusterType.MANAGED and cluster.cluster_id]
         made = [cluster for cluster in managed if cluster.status is ClusterStatus.PROVISIONING]
         set_up = [
@@ -101,8 +113,12 @@ class ClusterWorker:
             for cluster in managed
             if cluster.status in self._statuses - {ClusterStatus.ACCEPTED, ClusterStatus.PROVISIONING}
         ]
+        found: Mapping[str, ProvidedCluster | Absent | CallFailed] = await self._calls.call_all(
+            made, lambda provider, cluster: provider.read_cluster(cluster)
+        )
+        by_id = {cluster.id: cluster for cluster in made}
         return Observed(
-            clusters=await self._calls.call_all(made, lambda provider, cluster: provider.read_cluster(cluster)),
+            clusters={row_id: _check_absence(by_id[row_id], answer, listed) for row_id, answer in found.items()},
             setups=await self._calls.call_all(
                 set_up,
                 lambda provider, cluster: provider.read_setup(
@@ -157,6 +173,18 @@ class ClusterWorker:
         arguments = {"name": order.name, "status": ClusterStatus.PROVISIONING.value}
         action = build_action("create", cluster, "registered", f"{message} {pool.machine_type}", arguments=arguments)
         return [Step(action=action, run=guard_step(store, cluster, create))]
+
+
+def _check_absence(
+    cluster: Cluster, found: ProvidedCluster | Absent | CallFailed, listed: Listed
+) -> ProvidedCluster | Absent | CallFailed:
+    """One answer alone makes no cluster gone: the list of this pass must lack it too."""
+    if not isinstance(found, Absent):
+        return found
+    clusters = listed.get(cluster.provider_type, ())
+    if isinstance(clusters, CallFailed):
+        return clusters
+    return build_failure(FailureKind.RETRY, STILL_LISTED) if is_listed(cluster, clusters) else found
 
 
 def _decide_enterprise(store: LeasedStore, cluster: Cluster) -> list[Step | NotDone]:

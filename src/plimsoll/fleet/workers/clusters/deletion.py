@@ -79,6 +79,7 @@ class DeprovisioningWorker:
             state = await self._calls.change(requested, lambda provider: provider.delete_cluster(requested), store)
             if state is DeletionState.GOING:
                 return True
+            await self._calls.confirm_gone(requested, store)
             changes: ClusterChanges = {"status": ClusterStatus.CLEANUP, "status_details": ""}
             return await store.change_cluster(cluster.id, changes, statuses={cluster.status}) is not None
 

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from plimsoll.core.errors import PlimsollError
-from plimsoll.fleet.model.provided import CallFailed, FailureKind, build_failure
+from plimsoll.fleet.model.provided import CallFailed, FailureKind, build_failure, name_cluster
 from plimsoll.runtime.backoff import Backoff, BackoffTable
 
 if TYPE_CHECKING:
@@ -28,10 +28,17 @@ T = TypeVar("T")
 _BACKOFF: Final = Backoff(initial_s=20.0, cap_s=600.0, jitter=0.0, reset_after_s=3600.0)
 _UNREACHABLE: Final = Backoff(initial_s=20.0, cap_s=60.0, jitter=0.0, reset_after_s=3600.0)
 _AT_ONCE: Final = 8
+STILL_LISTED: Final = "its provider answers that the cluster is gone, and still lists it; it counts as present"
 
 
 class ProviderCallFailed(PlimsollError):
     """A change at a provider that failed: the step that made it failed."""
+
+
+def is_listed(cluster: Cluster, listed: Iterable[ProvidedCluster]) -> bool:
+    """Whether a list has the cluster of a row: by its id, or by its name while the row has no id."""
+    name = name_cluster(cluster.id)
+    return any(found.cluster_id == cluster.cluster_id if cluster.cluster_id else found.name == name for found in listed)
 
 
 class ProviderCalls:
@@ -126,6 +133,14 @@ class ProviderCalls:
             raise ProviderCallFailed(result.problem)
         self.record_success(cluster)
         return result
+
+    async def confirm_gone(self, cluster: Cluster, store: LeasedStore) -> None:
+        """A second, independent read. Raises `ProviderCallFailed` unless the provider's list lacks the cluster too."""
+        listed = await self.change(cluster, lambda provider: provider.list_clusters(), store)
+        if is_listed(cluster, listed):
+            failed = build_failure(FailureKind.RETRY, STILL_LISTED)
+            self._record_failure(cluster, failed)
+            raise ProviderCallFailed(failed.problem)
 
     def record_success(self, cluster: Cluster) -> None:
         self._backoff.record_success(cluster.id)
