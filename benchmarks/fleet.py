@@ -58,13 +58,13 @@ def rows() -> Iterator[dict[str, Any]]:
             database = stack.enter_context(opened(url))
             fill(database, KAFKAS_IN_FLEET)
             yield from queries(database, name)
-            counts[KAFKAS_IN_FLEET] = database.transactions.run_reading(count_kafkas)
+            counts[KAFKAS_IN_FLEET] = read_counts(database)
             with opened(other) as served:
                 fill(served, KAFKAS_SERVED)
                 yield from measure_requests(served, build_policy(), name, clusters=CLUSTERS)
         small = stack.enter_context(opened("sqlite://"))
         fill(small, KAFKAS_IN_FLEET // 10)
-        counts[KAFKAS_IN_FLEET // 10] = small.transactions.run_reading(count_kafkas)
+        counts[KAFKAS_IN_FLEET // 10] = read_counts(small)
     yield from planning(counts)
 
 
@@ -172,7 +172,7 @@ def analyze(database: FleetDatabase) -> None:
 
 def queries(database: FleetDatabase, name: str) -> Iterator[dict[str, Any]]:
     def count() -> object:
-        return database.transactions.run_reading(count_kafkas)
+        return read_counts(database)
 
     with_index = best(count)
     definition = read_definition(database)
@@ -184,11 +184,14 @@ def queries(database: FleetDatabase, name: str) -> Iterator[dict[str, Any]]:
     ratio = without / with_index
     note = f"{CLUSTERS} clusters, {KAFKAS_IN_FLEET:,} Kafkas; without its index {without * 1_000:,.0f} ms"
     yield row(f"count Kafkas, {name}", with_index * 1_000, "ms", note=note)
-    # PostgreSQL holds this table in memory and spends its time on grouping, whichever way it reads.
-    target, met = ("", None) if database.address.is_postgresql else (">= 3", ratio >= 3)
-    yield row(f"count Kafkas against no covering index, {name}", ratio, "times", target=target, met=met)
+    yield row(f"count Kafkas against no covering index, {name}", ratio, "times", target=">= 3", met=ratio >= 3)
     seconds = best(lambda: asyncio.run(database.store.list_clusters()))
     yield row(f"list clusters, {name}", seconds * 1_000, "ms")
+
+
+def read_counts(database: FleetDatabase) -> tuple[KafkaCount, ...]:
+    policy = build_policy()
+    return database.transactions.run_reading(lambda connection: count_kafkas(connection, policy))
 
 
 def read_definition(database: FleetDatabase) -> str:

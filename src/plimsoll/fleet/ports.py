@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from plimsoll.fleet.model.clusters import Cluster
     from plimsoll.fleet.model.kafkas import KafkaRequest, Route
+    from plimsoll.fleet.model.policy import FleetPolicy
     from plimsoll.fleet.model.provided import Orphan
     from plimsoll.fleet.model.search import Search
     from plimsoll.fleet.model.statuses import ClusterStatus, KafkaStatus
@@ -309,8 +310,11 @@ class KafkaStore(Protocol):
         """The number of live Kafkas by status. A status without Kafkas may be missing."""
         ...
 
-    async def count_kafkas(self) -> tuple[KafkaCount, ...]:
-        """All live Kafkas on live clusters, and those without a place, counted by the database."""
+    async def count_kafkas(self, policy: FleetPolicy) -> tuple[KafkaCount, ...]:
+        """All live Kafkas, on clusters and without a place, counted by the database.
+
+        `policy`: Kafkas of sizes that it does not have are named by an example.
+        """
         ...
 
 

@@ -14,6 +14,7 @@ from plimsoll.fleet.model.kafkas import Route
 from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType, KafkaStatus
 from plimsoll.fleet.model.units import KafkaCount
 from plimsoll.fleet.ports import InsertResult
+from tests.fleet.fleet_rows import make_policy
 from tests.fleet.store.databases import CHECK, NOON, at, build_kafka, build_ready, build_room
 
 if TYPE_CHECKING:
@@ -328,17 +329,20 @@ def test_kafkas_are_counted_by_place_and_size(database: DatabaseUnderTest):
                 ("cid-a", "x1", KafkaStatus.DELETING),
                 ("cid-a", "x2", KafkaStatus.SUSPENDED),
                 ("cid-a", "x2", KafkaStatus.READY),
+                ("cid-a", "x9", KafkaStatus.READY),
+                ("cid-a", "x9", KafkaStatus.READY),
             ]
         ):
             await store.insert_kafka(build_kafka(str(number), cluster_id=place, size_id=size, status=status), CHECK)
         await store.remove_kafka("6", statuses=ANY)
-        return await store.count_kafkas()
+        return await store.count_kafkas(make_policy())
 
     locator = Locator("aws", "us-east-1", "standard")
     assert database.play_store(story) == (
-        KafkaCount(locator=locator, cluster_id="", size_id="x1", consuming=2, accepted=1, example_id="0"),
-        KafkaCount(locator=locator, cluster_id="cid-a", size_id="x1", consuming=2, deleting=1, example_id="2"),
-        KafkaCount(locator=locator, cluster_id="cid-a", size_id="x2", consuming=1, example_id="5"),
+        KafkaCount(locator=locator, cluster_id="", size_id="x1", consuming=2, accepted=1),
+        KafkaCount(locator=locator, cluster_id="cid-a", size_id="x1", consuming=2, deleting=1),
+        KafkaCount(locator=locator, cluster_id="cid-a", size_id="x2", consuming=1),
+        KafkaCount(locator=locator, cluster_id="cid-a", size_id="x9", consuming=2, example_id="7"),
     )
 
 

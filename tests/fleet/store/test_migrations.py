@@ -21,6 +21,7 @@ from plimsoll.fleet.store.schema import CLUSTERS, INDEXES, KAFKAS, METADATA
 from plimsoll.fleet.store.transactions import InlineRunner, Transactions
 from plimsoll.fleet.store.urls import parse_url
 from plimsoll.runtime.clocks import RealClock
+from tests.fleet.fleet_rows import make_policy
 from tests.fleet.store.databases import CHECK, KEYS, build_kafka, build_ready
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def test_every_earlier_version_is_migrated_with_its_rows(
         assert await opened.store.insert_cluster(build_ready())
         await opened.store.insert_kafka(build_kafka(), CHECK)
         assert len(await opened.store.list_kafkas(tuple(KafkaStatus))) == 2
-        assert [count.consuming for count in await opened.store.count_kafkas()] == [1, 1]
+        assert [count.consuming for count in await opened.store.count_kafkas(make_policy())] == [1, 1]
         assert await opened.leases.acquire_lease("w", "b", duration_s=60) is not None
 
     lasting.clock.time = lasting.clock.time.replace(year=2027)
@@ -109,7 +110,7 @@ def insert_into_old_table(transactions: Transactions, table: Table, values: dict
 
 
 def test_there_is_more_than_one_version():
-    assert list_revisions() == ["0001", "0002", "0003"]
+    assert list_revisions() == ["0001", "0002", "0003", "0004"]
 
 
 def test_a_migrated_database_is_opened_again(lasting: DatabaseUnderTest):
@@ -122,7 +123,7 @@ def test_a_migrated_database_is_opened_again(lasting: DatabaseUnderTest):
 def test_a_newer_schema_is_refused_with_what_to_do(lasting: DatabaseUnderTest):
     with lasting.open() as opened:
         execute(opened.transactions, "UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(UnusableDatabase, match=r"9999.*0003.*use the newer Plimsoll") as raised:
+    with pytest.raises(UnusableDatabase, match=r"9999.*0004.*use the newer Plimsoll") as raised:
         open_database(lasting.url, clock=RealClock())
     assert isinstance(raised.value, InvalidInput)
 

@@ -6,9 +6,9 @@ than it can: Kafkas come by placement and grow by requests of users.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, tuple_, update
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.fleet.model.clusters import Locator
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from plimsoll.fleet.model.clusters import Cluster
     from plimsoll.fleet.model.kafkas import KafkaRequest
+    from plimsoll.fleet.model.policy import FleetPolicy
     from plimsoll.fleet.model.search import Search
     from plimsoll.fleet.ports import ClusterRoom, KafkaChanges, KafkaFilter, Page, RegionCheck
 
@@ -156,8 +157,8 @@ class KafkaRows(ClusterRows):
 
         return await self._transactions.read(count)
 
-    async def count_kafkas(self) -> tuple[KafkaCount, ...]:
-        return await self._transactions.read(count_kafkas)
+    async def count_kafkas(self, policy: FleetPolicy) -> tuple[KafkaCount, ...]:
+        return await self._transactions.read(lambda connection: count_kafkas(connection, policy))
 
     async def _list_kafkas(self, condition: ColumnElement[bool]) -> tuple[KafkaRequest, ...]:
         statement = select(KAFKAS).where(condition).order_by(KAFKAS.c.created_at, KAFKAS.c.id)
@@ -336,31 +337,46 @@ def _sum_units(connection: Connection, condition: ColumnElement[bool], check: Re
     return sum(_get_units(check, size_id) * count for size_id, count in connection.execute(statement))
 
 
-def count_kafkas(connection: Connection) -> tuple[KafkaCount, ...]:
-    """Counted by the database from one index."""
-    groups = [KAFKAS.c[name] for name in ("cloud_provider", "region", "instance_type", "cluster_id", "size_id")]
-    status = KAFKAS.c.status
-    statement = (
-        select(
-            *groups,
-            func.count().filter(status != KafkaStatus.DELETING),
-            func.count().filter(status == KafkaStatus.DELETING),
-            func.count().filter(status == KafkaStatus.ACCEPTED),
-            func.min(KAFKAS.c.id),
-        )
-        .where(LIVE_KAFKA)
-        .group_by(*groups)
-        .order_by(*groups)
-    )
+def count_kafkas(connection: Connection, policy: FleetPolicy) -> tuple[KafkaCount, ...]:
+    """Counted by the database from one index. Only where the size of a Kafka is not configured its row is read."""
+    columns = [*_GROUP, KAFKAS.c.status]
+    statement = select(*columns, func.count()).where(LIVE_KAFKA).group_by(*columns).order_by(*columns)
+    groups: dict[_GroupKey, dict[KafkaStatus, int]] = {}
+    for *key, status, number in connection.execute(statement):
+        groups.setdefault(_GroupKey(*key), {})[KafkaStatus(status)] = int(number)
+    examples = _find_examples(connection, [key for key in groups if policy.find_size(key.type, key.size) is None])
     return tuple(
         KafkaCount(
-            locator=Locator(row[0], row[1], row[2]),
-            cluster_id=row[3],
-            size_id=row[4],
-            consuming=row[5],
-            deleting=row[6],
-            accepted=row[7],
-            example_id=row[8],
+            locator=Locator(key.provider, key.region, key.type),
+            cluster_id=key.cluster,
+            size_id=key.size,
+            consuming=sum(number for status, number in numbers.items() if status is not KafkaStatus.DELETING),
+            deleting=numbers.get(KafkaStatus.DELETING, 0),
+            accepted=numbers.get(KafkaStatus.ACCEPTED, 0),
+            example_id=examples.get(key, ""),
         )
-        for row in connection.execute(statement)
+        for key, numbers in groups.items()
     )
+
+
+class _GroupKey(NamedTuple):
+    """Kafkas that are counted together."""
+
+    provider: str
+    region: str
+    type: str
+    cluster: str
+    size: str
+
+
+_GROUP: Final = [KAFKAS.c[name] for name in ("cloud_provider", "region", "instance_type", "cluster_id", "size_id")]
+
+
+def _find_examples(connection: Connection, groups: Collection[_GroupKey]) -> dict[_GroupKey, str]:
+    """The first id of each group."""
+    if not groups:
+        return {}
+    sizes = sorted({(key.type, key.size) for key in groups})
+    is_asked_for = tuple_(KAFKAS.c.instance_type, KAFKAS.c.size_id).in_(sizes)
+    statement = select(*_GROUP, func.min(KAFKAS.c.id)).where(LIVE_KAFKA, is_asked_for).group_by(*_GROUP)
+    return {_GroupKey(*key): row_id for *key, row_id in connection.execute(statement)}

@@ -78,7 +78,8 @@ class GeneralKafkas:
         )
 
     async def _observe(self, store: LeasedStore, now: datetime) -> None:
-        capacity = build_capacity(await store.list_clusters(), await store.count_kafkas(), self._policy, now)
+        clusters, counts = await store.list_clusters(), await store.count_kafkas(self._policy)
+        capacity = build_capacity(clusters, counts, self._policy, now)
         statuses, unsettled = await store.count_statuses(), await store.list_kafkas(_UNSETTLED)
         orphans = await store.list_orphans()
         rows = ObservedRows(at=now, capacity=capacity, statuses=statuses, unsettled=unsettled, orphans=orphans)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from plimsoll.fleet.model.clusters import Cluster
     from plimsoll.fleet.model.kafkas import KafkaRequest
+    from plimsoll.fleet.model.policy import FleetPolicy
     from plimsoll.fleet.model.provided import Orphan
     from plimsoll.fleet.model.search import Search
     from plimsoll.fleet.model.statuses import ClusterStatus, KafkaStatus
@@ -66,8 +67,8 @@ class LeasedStore:
     async def count_statuses(self) -> dict[KafkaStatus, int]:
         return await self._store.count_statuses()
 
-    async def count_kafkas(self) -> tuple[KafkaCount, ...]:
-        return await self._store.count_kafkas()
+    async def count_kafkas(self, policy: FleetPolicy) -> tuple[KafkaCount, ...]:
+        return await self._store.count_kafkas(policy)
 
     # ---- writes
 

@@ -199,7 +199,7 @@ class AdminClusters:
 
     async def _check_nodes(self, cluster: Cluster, wanted: Mapping[str, int]) -> None:
         """Refuses fewer nodes than what runs needs, by the units per node that the agent reports."""
-        counts = await self._store.count_kafkas()
+        counts = await self._store.count_kafkas(self._ports.policy)
         for name, nodes in wanted.items():
             capacity = cluster.dynamic_capacity_info.get(name)
             if capacity is None:

@@ -120,7 +120,7 @@ class CloudProviders:
 
     async def _read_availability(self) -> _Availability:
         clusters = await self._ports.store.list_clusters()
-        counts = await self._ports.store.count_kafkas()
+        counts = await self._ports.store.count_kafkas(self._policy)
         return _Availability(clusters, counts, self._policy, self._ports.clock.now())
 
 

@@ -174,7 +174,7 @@ class KafkaCreation:
         if self._policy.scaling_type is ScalingType.AUTO:
             return kafka, None
         clusters = await self._ports.store.list_clusters()
-        counts = await self._ports.store.count_kafkas()
+        counts = await self._ports.store.count_kafkas(self._policy)
         (decision,) = place_kafkas((kafka,), clusters, counts, self._policy, self._ports.clock.now())
         cluster = next((cluster for cluster in clusters if cluster.id == decision.cluster), None)
         if cluster is None:
@@ -183,7 +183,7 @@ class KafkaCreation:
         return structs.replace(kafka, cluster_id=cluster.cluster_id), room
 
     async def _insert_on_enterprise_cluster(self, kafka: KafkaRequest, cluster: Cluster) -> KafkaRequest:
-        counts = await self._ports.store.count_kafkas()
+        counts = await self._ports.store.count_kafkas(self._policy)
         decision = check_enterprise_cluster(kafka, cluster, counts, self._policy)
         if decision.cluster is None:
             raise RequestRefused(Code.CAPACITY_EXHAUSTED, decision.message)

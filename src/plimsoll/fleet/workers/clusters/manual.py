@@ -41,7 +41,7 @@ def list_manual_parts(
     for row in rows:
         is_ours = row.cluster_type is ClusterType.MANAGED and row.provider_spec.get(_FROM_FILE) is True
         if is_ours and row.cluster_id not in listed and row.status in _REMOVABLE:
-            yield _build_removal(store, row)
+            yield _build_removal(store, row, policy)
 
 
 def build_manual_cluster(manual: ManualCluster, now: datetime) -> Cluster:
@@ -71,11 +71,11 @@ def _build_registration(store: LeasedStore, cluster: Cluster) -> Step:
     return Step(action=Action(verb="register", target=refer_to_cluster(cluster.id), reason=reason), run=run)
 
 
-def _build_removal(store: LeasedStore, cluster: Cluster) -> Step:
+def _build_removal(store: LeasedStore, cluster: Cluster, policy: FleetPolicy) -> Step:
     """Marked only: the second look and the transaction of the first delete call find Kafkas that are on it."""
 
     async def run() -> bool:
-        kafkas = await store.count_kafkas()
+        kafkas = await store.count_kafkas(policy)
         if any(count.cluster_id == cluster.cluster_id and count.consuming for count in kafkas):
             return False
         changes: ClusterChanges = {"status": ClusterStatus.DEPROVISIONING}
