@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plimsoll.fleet.model.pools import TAINT_EFFECT, TYPE_KEY
 from plimsoll.fleet.model.statuses import ClusterStatus
+from plimsoll.fleet.planning.terraforming import read_problems
 from plimsoll.local.ocm.faults import CallFault, FaultKind
 from tests.effort import IS_LONG
 from tests.fleet.workers.cluster_lives import ROW_A, ROW_B, UNITS, Lives, OcmWorld
@@ -126,6 +128,44 @@ def test_a_pool_with_other_bounds_gets_those_that_were_ordered(answered: Answere
     assert row.dynamic_capacity_info["standard"].max_nodes == 18
     (update,) = answered.ocm.list_calls("machine_pools.update")
     assert update.body["autoscaling"]["max_replicas"] == 18
+
+
+def test_bounds_that_the_provider_keeps_otherwise_are_shown_and_ordered_again(answered: Answered):
+    """It says that it has made the pool, and holds other bounds, whatever it is asked for."""
+    pool = {
+        "id": "kafka-standard",
+        "instance_type": "r5.xlarge",
+        "autoscaling": {"min_replicas": 3, "max_replicas": 9},
+        "labels": {TYPE_KEY: "standard"},
+        "taints": [{"key": TYPE_KEY, "value": "standard", "effect": TAINT_EFFECT}],
+    }
+    answered.answer("machine_pools.create", json.dumps(pool).encode(), times=1)
+    answered.answer("machine_pools.update", json.dumps(pool).encode(), times=None)
+    answered.tick_until(lambda: bool(answered.ocm.list_calls("machine_pools.create")))
+    answered.answer("machine_pools.get", json.dumps(pool).encode(), times=None)
+    answered.answer("machine_pools.list", json.dumps({"items": [pool], "total": 1}).encode(), times=None)
+    answered.tick_until(lambda: answered.get_new_status() is ClusterStatus.READY)
+    answered.tick(3)
+    row = answered.find_new()
+    assert row is not None
+    assert row.dynamic_capacity_info["standard"].max_nodes == 9, "Kafkas come only for what is there"
+    told = "pool kafka-standard has 3..9 nodes at the provider, and 3..18 were ordered"
+    assert read_problems(row) == (told,)
+    before = len(answered.ocm.list_calls("machine_pools.update"))
+    answered.tick(60)
+    calls = [call.at for call in answered.ocm.list_calls("machine_pools.update")[before:]]
+    gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(calls)]
+    assert 2 <= len(calls) <= 8
+    assert gaps == sorted(gaps)
+
+    answered.ocm.faults.clear()
+    answered.tick_until(lambda: (row := answered.find_new()) is not None and not read_problems(row))
+    assert answered.get_new_status() is ClusterStatus.READY
+    row = answered.find_new()
+    assert row is not None
+    assert row.dynamic_capacity_info["standard"].max_nodes == 18
+    (cluster,) = [found for found in answered.ocm.clusters.list_clusters() if found.id == row.cluster_id]
+    assert cluster.pools["kafka-standard"].max_replicas == 18
 
 
 # ---- deletion: only OCM itself may say that a cluster is gone

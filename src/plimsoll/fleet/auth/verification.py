@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LEEWAY_S: Final = 10.0
 """How far the clocks of an issuer and of this service may differ."""
 _LONGEST_TOKEN: Final = 16 * 1024
+_SHOWN_ISSUER: Final = 100
 # Signature and form are checked by PyJWT; times and names below, by the clock and the settings of the service.
 _OPTIONS: Final[Any] = {
     "verify_signature": True,
@@ -87,8 +88,11 @@ class TokenVerifier:
         except (jwt.PyJWTError, ValueError, RecursionError):
             return TokenRefused(problem="the signature of the token is not valid")
         issuer = claims.get("iss")
-        if not self._keys.may_sign(str(key_id), issuer if isinstance(issuer, str) else ""):
-            return TokenRefused(problem="the token is signed by a key of another issuer")
+        name = issuer if isinstance(issuer, str) else ""
+        if not self._keys.may_sign(str(key_id), name):
+            return TokenRefused(
+                problem=f"the key of the token does not sign for its issuer {name[:_SHOWN_ISSUER]!r} here"
+            )
         return claims
 
     def _find_problem(self, claims: dict[str, Any]) -> str:

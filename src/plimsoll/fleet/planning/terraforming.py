@@ -2,7 +2,8 @@
 
 Pools are compared with what the fleet manager applied last, which its row keeps in `cluster_spec`: a bound that differs
 from it was changed by hand and is reported, a `max_nodes` that differs from it was changed by an administrator and is
-applied.
+applied. A provider may keep other bounds than those that were ordered: the row has what the provider holds, the
+difference is a problem of the cluster, and the bounds are ordered again from time to time.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ DEFAULT_POOL: Final = "default"
 AGENT_NAMESPACE: Final = "redhat-kas-fleetshard-operator"
 PULL_SECRET: Final = "rhoas-image-pull-secret"  # noqa: S105 - its name
 _APPLIED: Final = "pools"
+_ORDERED: Final = "ordered"
 _PROBLEMS: Final = "problems"
 
 
@@ -108,44 +110,37 @@ def build_setup_order(cluster: Cluster, policy: FleetPolicy, settings: SetupSett
     )
 
 
-def plan_setup(cluster: Cluster, order: SetupOrder, held: ClusterSetup) -> SetupPlan:
-    """Compares what is ordered with what is there."""
-    by_id = {pool.id: pool for pool in held.pools}
-    applied = read_applied_pools(cluster)
-    ensured, adopted, problems = [], [], list(held.problems)
-    for pool in order.pools:
-        there, last = by_id.get(pool.id), applied.get(pool.id)
-        if there is None:
-            if cluster.status is ClusterStatus.READY and last is not None:
-                problems.append(f"pool {pool.id} is missing at the provider")
-            else:
-                ensured.append(pool)
-        elif last is None:
-            adopted.append(there)
-        elif pool.max_replicas != last.max_replicas:
-            ensured.append(pool)
-        elif there != last:
-            problems.append(_describe_drift(there, last))
-    unknown = sorted(set(by_id) - {pool.id for pool in order.pools}) if order.pools else []
-    problems += [f"pool {pool_id} was not made by the fleet manager" for pool_id in unknown]
+def plan_setup(cluster: Cluster, order: SetupOrder, held: ClusterSetup, *, repeats_orders: bool = False) -> SetupPlan:
+    """Compares what is ordered with what is there. `repeats_orders`: of bounds that the provider keeps otherwise."""
+    pools = _compare_pools(cluster, order, held, repeats_orders=repeats_orders)
     states = {state.kind: state for state in held.addons}
     missing = [addon.kind for addon in order.addons if addon.kind not in states]
     changed = [state.kind for state in held.addons if state.is_ready and not state.is_current]
-    return SetupPlan(
-        ensured=tuple(ensured),
-        adopted=tuple(adopted),
+    return structs.replace(
+        pools,
         dns=held.dns if not cluster.cluster_dns else "",
         applies_resources=not held.has_resources,
         applies_addons=bool(missing or changed),
-        problems=tuple(problems),
+        problems=(*held.problems, *pools.problems),
         waits_for=_list_waits(cluster, order, held),
     )
 
 
-def write_pools(cluster: Cluster, pools: tuple[PoolBounds, ...]) -> dict[str, Any]:
-    """`cluster_spec` with these pools as those that were applied last."""
-    applied = {**read_applied_pools(cluster), **{pool.id: pool for pool in pools}}
-    return {**cluster.cluster_spec, _APPLIED: msgspec.to_builtins(applied)}
+def write_pools(
+    cluster: Cluster, pools: tuple[PoolBounds, ...], *, ordered: tuple[PoolBounds, ...] = ()
+) -> dict[str, Any]:
+    """`cluster_spec` with these pools as those applied last, and with the orders that they do not meet."""
+    written = {pool.id: pool for pool in pools}
+    applied = {**read_applied_pools(cluster), **written}
+    unmet = {pool_id: pool for pool_id, pool in read_unmet_pools(cluster).items() if pool_id not in written}
+    unmet |= {pool.id: pool for pool in find_unmet_pools(pools, ordered)}
+    return {**cluster.cluster_spec, _APPLIED: msgspec.to_builtins(applied), _ORDERED: msgspec.to_builtins(unmet)}
+
+
+def find_unmet_pools(pools: tuple[PoolBounds, ...], ordered: tuple[PoolBounds, ...]) -> tuple[PoolBounds, ...]:
+    """The orders whose bounds the provider keeps otherwise."""
+    by_id = {pool.id: pool for pool in pools}
+    return tuple(pool for pool in ordered if pool.id in by_id and not _has_bounds(by_id[pool.id], pool))
 
 
 def write_problems(cluster: Cluster, problems: tuple[str, ...]) -> dict[str, Any]:
@@ -161,10 +156,48 @@ def read_problems(cluster: Cluster) -> tuple[str, ...]:
 
 def read_applied_pools(cluster: Cluster) -> dict[str, PoolBounds]:
     """The pools as the fleet manager applied them last. A part that is unreadable counts as never applied."""
+    return _read_pools(cluster, _APPLIED)
+
+
+def read_unmet_pools(cluster: Cluster) -> dict[str, PoolBounds]:
+    """Orders of pools whose bounds the provider keeps otherwise."""
+    return _read_pools(cluster, _ORDERED)
+
+
+def _read_pools(cluster: Cluster, key: str) -> dict[str, PoolBounds]:
     try:
-        return msgspec.convert(cluster.cluster_spec.get(_APPLIED, {}), dict[str, PoolBounds])
+        return msgspec.convert(cluster.cluster_spec.get(key, {}), dict[str, PoolBounds])
     except msgspec.ValidationError:
         return {}
+
+
+def _compare_pools(cluster: Cluster, order: SetupOrder, held: ClusterSetup, *, repeats_orders: bool) -> SetupPlan:
+    by_id = {pool.id: pool for pool in held.pools}
+    applied, unmet = read_applied_pools(cluster), read_unmet_pools(cluster)
+    ensured, adopted, problems = [], [], []
+    for pool in order.pools:
+        there, last, ordered = by_id.get(pool.id), applied.get(pool.id), unmet.get(pool.id)
+        if there is None:
+            if cluster.status is ClusterStatus.READY and last is not None:
+                problems.append(f"pool {pool.id} is missing at the provider")
+            else:
+                ensured.append(pool)
+        elif last is None or (ordered is not None and _has_bounds(there, ordered)):
+            adopted.append(there)
+        elif pool.max_replicas != last.max_replicas:
+            ensured.append(pool)
+        elif there != last:
+            problems.append(_describe_drift(there, last, "applied"))
+        elif ordered is not None:
+            problems.append(_describe_drift(there, ordered, "ordered"))
+            ensured += [ordered] if repeats_orders else []
+    unknown = sorted(set(by_id) - {pool.id for pool in order.pools}) if order.pools else []
+    problems += [f"pool {pool_id} was not made by the fleet manager" for pool_id in unknown]
+    return SetupPlan(ensured=tuple(ensured), adopted=tuple(adopted), problems=tuple(problems))
+
+
+def _has_bounds(pool: PoolBounds, ordered: PoolBounds) -> bool:
+    return (pool.min_replicas, pool.max_replicas) == (ordered.min_replicas, ordered.max_replicas)
 
 
 def get_max_nodes(pools: tuple[PoolBounds, ...]) -> dict[str, int]:
@@ -231,11 +264,11 @@ def _list_waits(cluster: Cluster, order: SetupOrder, held: ClusterSetup) -> tupl
     return (*waits, *(() if held.dns or cluster.cluster_dns else ("the DNS name",)))
 
 
-def _describe_drift(there: PoolBounds, last: PoolBounds) -> str:
+def _describe_drift(there: PoolBounds, last: PoolBounds, what: str) -> str:
     machines = "" if there.machine_type == last.machine_type else f" of {there.machine_type}"
     return (
         f"pool {there.id} has {there.min_replicas}..{there.max_replicas} nodes{machines} at the provider, "
-        f"and {last.min_replicas}..{last.max_replicas} were applied"
+        f"and {last.min_replicas}..{last.max_replicas} were {what}"
     )
 
 

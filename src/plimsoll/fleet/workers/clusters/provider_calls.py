@@ -48,6 +48,7 @@ class ProviderCalls:
         self.providers = providers
         self._clock = clock
         self._backoff = BackoffTable(_BACKOFF, entropy)
+        self._orders = BackoffTable(_BACKOFF, entropy)
         self._silences = BackoffTable(_UNREACHABLE, entropy)
         self._unreachable: dict[ProviderType, CallFailed] = {}
 
@@ -64,6 +65,17 @@ class ProviderCalls:
         if cluster.provider_type in self._unreachable:
             return False
         return self._backoff.is_ready(cluster.id, self._clock.monotonic_s())
+
+    def may_repeat_order(self, cluster: Cluster) -> bool:
+        """Whether bounds that the provider kept otherwise may be ordered again."""
+        return self._orders.is_ready(cluster.id, self._clock.monotonic_s())
+
+    def record_order(self, cluster: Cluster, *, is_met: bool) -> None:
+        """Whether the provider keeps the bounds that were ordered."""
+        if is_met:
+            self._orders.record_success(cluster.id)
+        else:
+            self._orders.record_failure(cluster.id, self._clock.monotonic_s())
 
     async def call(
         self, cluster: Cluster, send: Callable[[ClusterProvider], Awaitable[T | CallFailed]]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType, ScalingType
 from plimsoll.fleet.planning.terraforming import (
     build_setup_order,
+    find_unmet_pools,
     get_max_nodes,
     list_unconfigured,
     plan_setup,
@@ -53,7 +54,8 @@ class ClusterSetups:
 
     def decide(self, store: LeasedStore, cluster: Cluster, held: ClusterSetup) -> list[Step | NotDone]:
         unconfigured = list_unconfigured(cluster, self._policy)
-        plan = plan_setup(cluster, build_setup_order(cluster, self._policy, self._settings), held)
+        order = build_setup_order(cluster, self._policy, self._settings)
+        plan = plan_setup(cluster, order, held, repeats_orders=self._calls.may_repeat_order(cluster))
         problems = (*(f"no machines are configured for pool {name}" for name in unconfigured), *plan.problems)
         parts: list[Step | NotDone] = []
         if plan.has_changes or not cluster.client_id:
@@ -105,7 +107,8 @@ class ClusterSetups:
         if current is not None and plan.ensured:
             row = current
             held = await self._calls.change(row, lambda provider: provider.ensure_pools(row, plan.ensured), store)
-            current = await _keep_pools(store, row, held)
+            self._calls.record_order(row, is_met=not find_unmet_pools(held, plan.ensured))
+            current = await _keep_pools(store, row, held, ordered=plan.ensured)
         if current is not None and plan.adopted:
             current = await _keep_pools(store, current, plan.adopted)
         if current is not None and plan.dns:
@@ -133,7 +136,9 @@ class ClusterSetups:
         )
 
 
-async def _keep_pools(store: LeasedStore, cluster: Cluster, pools: tuple[PoolBounds, ...]) -> Cluster | None:
-    """The row gets the bounds that the provider holds."""
-    changes: ClusterChanges = {"cluster_spec": write_pools(cluster, pools)}
+async def _keep_pools(
+    store: LeasedStore, cluster: Cluster, pools: tuple[PoolBounds, ...], *, ordered: tuple[PoolBounds, ...] = ()
+) -> Cluster | None:
+    """The row gets the bounds that the provider holds, and remembers those that were ordered and not kept."""
+    changes: ClusterChanges = {"cluster_spec": write_pools(cluster, pools, ordered=ordered)}
     return await store.change_cluster(cluster.id, changes, statuses=SETTING_UP, max_nodes=get_max_nodes(pools))
