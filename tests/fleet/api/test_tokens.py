@@ -186,12 +186,13 @@ def test_a_key_signs_for_its_own_issuers(tokens: Tokens):
     caller = tokens.world.run.run_until(verify(theirs))
     assert isinstance(caller, Caller)
     assert (caller.issuer, caller.user) == ("http://other.test", "alice")
-    for refused in (
-        tokens.sign(Group.ADMIN, key=WRONG_KEY, key_id=OTHER_KEY_ID),
-        tokens.sign(Group.PUBLIC, iss="http://other.test"),
+    for refused, issuer in (
+        (tokens.sign(Group.ADMIN, key=WRONG_KEY, key_id=OTHER_KEY_ID), build_issuer_url(ISSUER_URL, Realm.ADMIN)),
+        (tokens.sign(Group.PUBLIC, iss="http://other.test"), "http://other.test"),
+        (tokens.sign(Group.PUBLIC, iss="x" * 1000), "x" * 100),
     ):
         assert tokens.world.run.run_until(verify(refused)) == TokenRefused(
-            problem="the token is signed by a key of another issuer"
+            problem=f"the key of the token does not sign for its issuer {issuer!r} here"
         )
 
 
