@@ -377,6 +377,6 @@ def _find_examples(connection: Connection, groups: Collection[_GroupKey]) -> dic
     if not groups:
         return {}
     sizes = sorted({(key.type, key.size) for key in groups})
-    is_asked_for = tuple_(KAFKAS.c.instance_type, KAFKAS.c.size_id).in_(sizes)
-    statement = select(*_GROUP, func.min(KAFKAS.c.id)).where(LIVE_KAFKA, is_asked_for).group_by(*_GROUP)
+    has_unknown_size = tuple_(KAFKAS.c.instance_type, KAFKAS.c.size_id).in_(sizes)
+    statement = select(*_GROUP, func.min(KAFKAS.c.id)).where(LIVE_KAFKA, has_unknown_size).group_by(*_GROUP)
     return {_GroupKey(*key): row_id for *key, row_id in connection.execute(statement)}
