@@ -149,8 +149,8 @@ def test_bounds_that_the_provider_keeps_otherwise_are_shown_and_ordered_again(an
     row = answered.find_new()
     assert row is not None
     assert row.dynamic_capacity_info["standard"].max_nodes == 9, "Kafkas come only for what is there"
-    told = "pool kafka-standard has 3..9 nodes at the provider, and 3..18 were ordered"
-    assert read_problems(row) == (told,)
+    difference = "pool kafka-standard has 3..9 nodes at the provider, and 3..18 were ordered"
+    assert read_problems(row) == (difference,)
     before = len(answered.ocm.list_calls("machine_pools.update"))
     answered.tick(60)
     calls = [call.at for call in answered.ocm.list_calls("machine_pools.update")[before:]]
