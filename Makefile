@@ -9,7 +9,7 @@ PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/
 # Compiled modules are kept, whatever the shell says: the suites start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up check format test test-scenarios test-e2e test-long test-false-answers test-fuzz bench bench-kafka kafka-story clean
+.PHONY: help up check format test test-scenarios test-e2e test-long test-false-answers test-fuzz bench bench-kafka kafka-story render test-helm clean
 
 help:
 	@echo 'make up              a cluster with a simulated cloud on this machine, until Ctrl-C (UP="--nodes 5" for options)'
@@ -24,6 +24,8 @@ help:
 	@echo 'make bench           measurements, as a table and JSON'
 	@echo 'make bench-kafka     measurements on real Kafka brokers with 10,000 partitions (needs Java)'
 	@echo 'make kafka-story     run docs/kafka-story.md on real Kafka brokers, and write it (needs Java and kubectl)'
+	@echo 'make render          render the manifests in deploy/ and the dashboards from the chart (needs helm)'
+	@echo 'make test-helm       install, upgrade, roll back and uninstall the chart with helm on a running cluster'
 	@echo 'make clean           remove what the others made'
 
 # One stamp per set of packages, redone when the requirements change. `up` needs the runtime only; the tools bring it
@@ -104,6 +106,12 @@ bench-kafka: $(VENV)/.dev
 
 kafka-story: $(VENV)/.dev
 	@$(BIN)/python -m tests.e2e.kafka.kafka_story
+
+render: $(VENV)/.dev
+	@$(BIN)/python -m tests.deploy.rendered_manifests
+
+test-helm: $(VENV)/.dev
+	@$(PYTEST) tests/e2e/helm tests/deploy/test_chart.py tests/deploy/test_watching.py
 
 clean:
 	rm -rf $(VENV) .plimsoll .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks .field-fuzz build dist

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -52,7 +53,7 @@ except SystemExit:
 
 
 def test_version_in_every_form():
-    assert plimsoll("version").stdout.startswith(f"plimsoll {package.__version__} (Python 3.")
+    assert re.match(rf"plimsoll {package.__version__} \(commit \S+, Python 3\.", plimsoll("version").stdout)
     assert json.loads(plimsoll("version", "-o", "json").stdout)["plimsoll"] == package.__version__
     assert yaml.safe_load(plimsoll("version", "-o", "yaml").stdout)["plimsoll"] == package.__version__
     assert plimsoll("version", "-o", "name").stdout == f"{package.__version__}\n"

@@ -36,7 +36,7 @@ def test_all_files_are_installed_but_those_of_another_cluster():
 
 def test_the_account_has_no_rights_and_no_token_where_it_runs():
     kinds = {document["kind"] for document in list_installed()}
-    assert kinds == {"ServiceAccount", "PersistentVolumeClaim", "Deployment", "Service"}
+    assert kinds == {"ServiceAccount", "PersistentVolumeClaim", "Deployment", "Service", "NetworkPolicy"}
     (account,) = documents("fleet/service-account.yaml")
     (deployment,) = documents("fleet/deployment.yaml")
     pod = deployment["spec"]["template"]["spec"]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import structlog
 
-from plimsoll.journal.lazy import LazyJournal
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kube.diagnosis.findings import Level
 from plimsoll.kube.diagnosis.held_leases import check_lease
@@ -191,7 +190,7 @@ class NodeAutoscalerProcess(ProcessOwner):
                 run_planner=run_in_thread,
                 profiles=self._profiles,
                 expander=self._build_expander(),
-                journal=MemoryJournal() if self._settings.data is None else LazyJournal(self._settings.data),
+                journal=self._process.make_journal(self._settings.data) or MemoryJournal(),
             )
         )
         self._process.metrics.add_loop(autoscaler.health, self._clock)

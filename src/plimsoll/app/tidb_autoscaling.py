@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plimsoll.journal.lazy import LazyJournal
 from plimsoll.operator.process import ControllerProcess, ProcessOwner
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.supervisor import Service
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
+    from plimsoll.journal.lazy import LazyJournal
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.recorder import EventRecorder
@@ -88,7 +88,6 @@ class TidbAutoscalerProcess(ProcessOwner):
         self._clock = clock
         self._entropy = entropy
         self._metrics = ReconcileMetrics()
-        self._journal = None if settings.process.data is None else LazyJournal(settings.process.data)
         self._process = ControllerProcess(
             settings.process.build_settings(
                 NAME,
@@ -99,6 +98,7 @@ class TidbAutoscalerProcess(ProcessOwner):
             clock=clock,
             entropy=entropy,
         )
+        self._journal = self._process.make_journal(settings.process.data)
 
     async def _open(self) -> None:
         self._web = await self._process.stack.enter_async_context(AiohttpClient(token=self._settings.token))

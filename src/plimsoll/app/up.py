@@ -258,11 +258,13 @@ class UpCluster:
         self._ready = serving.ready
         self._token = serving.token
         self._clock = clock
+        journal = LazyJournal(settings.data)
+        self._metrics.add_journal(journal)
         dependencies = EmbeddedDependencies(
             transport=EmbeddedTransport(serving.application, token=serving.token),
             clock=clock,
             entropy=entropy,
-            journal=LazyJournal(settings.data),
+            journal=journal,
             run_planner=run_in_thread,
         )
         self._cluster = EmbeddedCluster(dependencies, settings.build_embedded_settings())

@@ -14,17 +14,29 @@ from plimsoll.cli.shared.output import Output, OutputOption, echo_value
 
 def version(output: OutputOption = Output.TABLE) -> None:
     """
-    Print the version of Plimsoll and of the Python it runs on.
+    Print the version of Plimsoll, the commit it is from, and the Python it runs on.
 
     \b
     Examples:
       plimsoll version
       plimsoll version -o json
     """
-    versions = {"plimsoll": plimsoll.__version__, "python": platform.python_version(), "platform": platform.machine()}
+    from plimsoll.runtime.build_information import read_build_information
+
+    build = read_build_information()
+    versions = {
+        "plimsoll": plimsoll.__version__,
+        "commit": build.commit,
+        "builtAt": build.built_at,
+        "variant": build.variant,
+        "python": platform.python_version(),
+        "platform": platform.machine(),
+    }
     match output:
         case Output.TABLE:
-            typer.echo(f"plimsoll {versions['plimsoll']} (Python {versions['python']}, {versions['platform']})")
+            built = f", built {build.built_at}" if build.built_at else ""
+            origin = f"commit {build.commit}{built}, Python {versions['python']}, {versions['platform']}"
+            typer.echo(f"plimsoll {versions['plimsoll']} ({origin})")
         case Output.NAME:
             typer.echo(versions["plimsoll"])
         case _:

@@ -20,7 +20,7 @@ import typer.main
 from typer.core import TyperGroup
 
 from plimsoll.cli import about
-from plimsoll.cli.commands import apiserver, console, doctor, pause, run, simulate, up, validate
+from plimsoll.cli.commands import apiserver, console, definitions, doctor, pause, run, simulate, up, validate
 from plimsoll.cli.fleet import fleet
 from plimsoll.cli.journal import journal, why
 from plimsoll.cli.kafka import kafka
@@ -38,7 +38,19 @@ INTERNAL_ERROR = 70
 
 ORDER = (
     *("up", "console", "why", "journal", "plan", "simulate", "validate", "run", "doctor", "pause", "resume"),
-    *("nodes", "requests", "kafka", "tidb", "fleet", "record", "replay", "apiserver", "version", "completion"),
+    *(
+        "nodes",
+        "requests",
+        "kafka",
+        "tidb",
+        "fleet",
+        "record",
+        "replay",
+        "definitions",
+        "apiserver",
+        "version",
+        "completion",
+    ),
 )
 """The commands in help: what a newcomer needs first, then the subsystems, then the rest."""
 
@@ -102,6 +114,9 @@ app.add_typer(fleet.app, name="fleet", short_help="Evaluate and configure a flee
 app.command(name="pause", short_help="Pause all controllers: they plan and report but do not act.")(pause.pause)
 app.command(name="resume", short_help="Resume paused controllers.")(pause.resume)
 app.command(name="doctor", short_help="Check whether a cluster has what the controllers need.")(doctor.doctor)
+app.add_typer(
+    definitions.app, name="definitions", short_help="The CustomResourceDefinitions that this program carries."
+)
 app.command(name="version", short_help="Print the version.")(about.version)
 app.command(name="completion", short_help="Print a shell completion script.")(about.completion)
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 class MemoryJournal:
     """A journal that ends with the process."""
 
+    failures = 0
+    """Writes that failed: none fails here."""
+
     def __init__(self, retention: Retention | None = None) -> None:
         self._retention = retention or Retention()
         self._entries: dict[int, bytes] = {}

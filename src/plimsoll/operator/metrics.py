@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from plimsoll.core.clock import Clock
+    from plimsoll.journal.lazy import LazyJournal
+    from plimsoll.journal.memory import MemoryJournal
     from plimsoll.kube.controller.controller import Controller, ControllerStatus
     from plimsoll.kube.controller.workqueue import Durations
     from plimsoll.kube.informer.factory import SharedInformerFactory
@@ -46,6 +48,7 @@ class ControllerMetrics(Collector):
         self._leases: list[tuple[str, Callable[[], LeaseHolder | None]]] = []
         self._loops: list[Callable[[], float]] = []
         self._recorders: list[Callable[[], RecorderStatus]] = []
+        self._journals: list[Callable[[], int]] = []
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -68,6 +71,9 @@ class ControllerMetrics(Collector):
     def add_recorder(self, recorder: EventRecorder) -> None:
         self._recorders.append(lambda: recorder.status)
 
+    def add_journal(self, journal: LazyJournal | MemoryJournal) -> None:
+        self._journals.append(lambda: journal.failures)
+
     def expose(self) -> bytes:
         """All values in Prometheus' text format."""
         return generate_latest(self._registry)
@@ -81,6 +87,9 @@ class ControllerMetrics(Collector):
         yield from _build_informer_families([status for statuses in self._informers for status in statuses()])
         yield from _build_loop_families([loop_s() for loop_s in self._loops])
         yield from _build_recorder_families([status() for status in self._recorders])
+        failures = CounterMetricFamily("plimsoll_journal_failures", "Writes to the journal that failed.")
+        failures.add_metric((), sum(count() for count in self._journals))
+        yield failures
 
 
 def _build_controller_families(statuses: Iterable[ControllerStatus]) -> Iterator[Metric]:

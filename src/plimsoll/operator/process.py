@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
+from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kube.client import Client
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.informer.factory import SharedInformerFactory
@@ -181,6 +182,14 @@ class ControllerProcess:
         recorder = EventRecorder(client, source, clock=self._clock, entropy=self._entropy)
         self.metrics.add_recorder(recorder)
         return recorder
+
+    def make_journal(self, data: Path | None) -> LazyJournal | None:
+        """The journal of a data directory; None without one."""
+        if data is None:
+            return None
+        journal = LazyJournal(data)
+        self.metrics.add_journal(journal)
+        return journal
 
     @asynccontextmanager
     async def record_events(self) -> AsyncIterator[EventRecorder]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.errors import InvalidInput
 from plimsoll.fleet.agent.builder import AgentParts, BuiltAgent
 from plimsoll.fleet.agent.settings import LEASE, NAME, read_parameters
-from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kube.errors import NotFound
 from plimsoll.objects.api.core import Secret
 from plimsoll.operator.process import ControllerProcess, ProcessOwner
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
     from plimsoll.fleet.agent.builder import AgentCycle
     from plimsoll.fleet.agent.settings import AgentParameters, AgentSettings
+    from plimsoll.journal.lazy import LazyJournal
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.recorder import EventRecorder
@@ -77,7 +77,6 @@ class AgentProcess(ProcessOwner):
         self._settings = settings
         self._clock = clock
         self._entropy = entropy
-        self._journal = None if settings.process.data is None else LazyJournal(settings.process.data)
         self._process = ControllerProcess(
             settings.process.build_settings(
                 NAME, lease=LEASE, namespace=settings.settings.namespace, dry_run=settings.settings.dry_run
@@ -85,6 +84,7 @@ class AgentProcess(ProcessOwner):
             clock=clock,
             entropy=entropy,
         )
+        self._journal = self._process.make_journal(settings.process.data)
 
     async def _open(self) -> None:
         self._web = await self._process.stack.enter_async_context(

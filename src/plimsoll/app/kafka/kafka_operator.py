@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import structlog
 
 from plimsoll.app.kafka.cruise_control_router import CruiseControlRouter
-from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kafka.brokers.access import KubernetesBrokers
 from plimsoll.kafka.builder import KafkaOperatorParts, OperatorDependencies
 from plimsoll.kafka.cruise_control.client.client import MAX_RESPONSE_BYTES, TIMEOUT_S
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
+    from plimsoll.journal.lazy import LazyJournal
     from plimsoll.kafka.builder import KafkaOperatorControllers
     from plimsoll.kafka.cruise_control.server.authentication import Authentication
     from plimsoll.kafka.reporting.cluster_reporter import ClusterResult
@@ -114,7 +114,6 @@ class KafkaOperatorProcess(ProcessOwner):
         self._settings = settings
         self._clock = clock
         self._entropy = entropy
-        self._journal = None if settings.process.data is None else LazyJournal(settings.process.data)
         self._process = ControllerProcess(
             settings.process.build_settings(
                 NAME,
@@ -125,6 +124,7 @@ class KafkaOperatorProcess(ProcessOwner):
             clock=clock,
             entropy=entropy,
         )
+        self._journal = self._process.make_journal(settings.process.data)
 
     async def _open(self) -> None:
         self._web = await self._process.stack.enter_async_context(
