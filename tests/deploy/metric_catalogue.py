@@ -72,7 +72,7 @@ def collect_catalogue() -> dict[str, tuple[CataloguedMetric, ...]]:
 def _read_registry(registry: CollectorRegistry) -> Iterator[CataloguedMetric]:
     for collector in list(registry._collector_to_names):
         if isinstance(collector, MetricWrapperBase):
-            yield _build(collector._name, collector._type, collector._labelnames, collector._documentation)
+            yield _build(collector._name, collector._type or "", collector._labelnames, collector._documentation)
 
 
 def _read_families(families: Iterable[Metric]) -> Iterator[CataloguedMetric]:
