@@ -21,7 +21,7 @@ def version(output: OutputOption = Output.TABLE) -> None:
       plimsoll version
       plimsoll version -o json
     """
-    from plimsoll.runtime.build_information import read_build_information
+    from plimsoll.cli.build_information import read_build_information
 
     build = read_build_information()
     versions = {

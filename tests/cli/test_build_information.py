@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plimsoll.runtime.build_information import BuildInformation, read_build_information
+from plimsoll.cli.build_information import BuildInformation, read_build_information
 
 if TYPE_CHECKING:
     from pathlib import Path
