@@ -108,10 +108,10 @@ kafka-story: $(VENV)/.dev
 	@$(BIN)/python -m tests.e2e.kafka.kafka_story
 
 render: $(VENV)/.dev
-	@$(BIN)/python -m tests.deploy.rendered_manifests
+	@$(BIN)/python -m tests.deploy.chart.rendered_manifests
 
 test-helm: $(VENV)/.dev
-	@$(PYTEST) tests/e2e/helm tests/deploy/test_chart.py tests/deploy/test_watching.py
+	@$(PYTEST) tests/e2e/helm tests/deploy/chart/test_chart.py tests/deploy/watching/test_watching.py
 
 clean:
 	rm -rf $(VENV) .plimsoll .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks .field-fuzz build dist

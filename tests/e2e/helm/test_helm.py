@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.deploy.rendered_manifests import CHART, find_helm, render_chart
+from tests.deploy.chart.rendered_manifests import CHART, find_helm, render_chart
 from tests.e2e.timeouts import PATIENCE_S
 from tests.e2e.up.up_processes import UpProcess, needs_kubectl, running
 

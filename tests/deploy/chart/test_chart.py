@@ -11,9 +11,8 @@ import pytest
 import yaml
 
 import plimsoll
-from tests.deploy.manifests import documents
-from tests.deploy.network_policies import Peer, is_let_in
-from tests.deploy.rendered_manifests import (
+from tests.deploy.chart.network_policies import Peer, is_let_in
+from tests.deploy.chart.rendered_manifests import (
     CHART,
     DEPLOY,
     DIGESTS,
@@ -23,6 +22,7 @@ from tests.deploy.rendered_manifests import (
     render_all,
     render_chart,
 )
+from tests.deploy.manifests import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,9 +16,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tests.deploy.dashboards import write_dashboards
+from tests.deploy.watching.dashboards import write_dashboards
 
-DEPLOY: Final = Path(__file__).parents[2] / "deploy"
+DEPLOY: Final = Path(__file__).parents[3] / "deploy"
 CHART: Final = DEPLOY / "helm" / "plimsoll"
 DIGESTS: Final = DEPLOY / "helm" / "rendered.json"
 NAMESPACE: Final = "kube-system"

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.deploy.dashboards import render_dashboards
-from tests.deploy.metric_catalogue import collect_catalogue
-from tests.deploy.metric_page import page
-from tests.deploy.rendered_manifests import CHART
+from tests.deploy.chart.rendered_manifests import CHART
+from tests.deploy.watching.dashboards import render_dashboards
+from tests.deploy.watching.metric_catalogue import collect_catalogue
+from tests.deploy.watching.metric_page import page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +88,7 @@ def test_a_dashboard_is_written_as_it_is_defined(name: str, text: str):
 
 def test_the_page_of_metrics_lists_all_that_exist():
     written = (ROOT / "docs/reference/metrics.md").read_text()
-    assert written == page(), "python -m tests.deploy.metric_page > docs/reference/metrics.md"
+    assert written == page(), "python -m tests.deploy.watching.metric_page > docs/reference/metrics.md"
 
 
 def test_no_other_module_makes_metrics():
@@ -112,7 +112,9 @@ def test_every_alert_has_a_runbook_and_a_unit_test():
     names = [rule["alert"] for rule in read_alerts()]
     assert len(names) == len(set(names))
     assert {path.stem for path in RUNBOOKS.glob("Plimsoll*.md")} == set(names)
-    tested = {test["name"] for test in yaml.safe_load((ROOT / "tests/deploy/alerts_test.yaml").read_text())["tests"]}
+    tested = {
+        test["name"] for test in yaml.safe_load((ROOT / "tests/deploy/watching/alerts_test.yaml").read_text())["tests"]
+    }
     assert tested == set(names)
     index = (RUNBOOKS / "README.md").read_text()
     for rule in read_alerts():
@@ -136,7 +138,7 @@ def test_promtool_accepts_the_rules_and_every_alert_fires_when_it_should(tmp_pat
     for rule in rules["groups"][0]["rules"]:
         del rule["annotations"]  # the unit tests compare names, labels and times, not sentences
     (tmp_path / "alerts-without-annotations.yaml").write_text(yaml.safe_dump(rules))
-    shutil.copy(ROOT / "tests/deploy/alerts_test.yaml", tmp_path)
+    shutil.copy(ROOT / "tests/deploy/watching/alerts_test.yaml", tmp_path)
     run = [promtool, "test", "rules", "alerts_test.yaml"]
     tested = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert tested.returncode == 0, tested.stdout + tested.stderr

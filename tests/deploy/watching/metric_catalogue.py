@@ -1,7 +1,7 @@
 """Every metric of every process, with its labels: collected from the parts that expose them.
 
-`python -m tests.deploy.metric_page > docs/reference/metrics.md` writes the page of it; tests compare dashboards and
-alerts with it.
+`python -m tests.deploy.watching.metric_page > docs/reference/metrics.md` writes the page of it; tests
+compare dashboards and alerts with it.
 """
 
 from __future__ import annotations
