@@ -12,6 +12,7 @@ from tests.app.kafka.kafka_world import KafkaWorld
 from tests.kafka.controllers.operator_bench import API, MB
 from tests.kafka.controllers.pod_set_cluster import build_pod_set
 from tests.kafka.controllers.test_bad_input import OPEN_DEFINITIONS
+from tests.kafka.controllers.test_k11_k31_automatic_rebalancing import make_settings
 from tests.objects.crds.kafka_definitions import NAMESPACE, list_our_definitions, list_strimzi_definitions
 
 if TYPE_CHECKING:
@@ -76,6 +77,24 @@ def test_a_dry_run_writes_nothing_and_starts_no_engine_beside_the_leader():
         assert 'strimzi_reconciliations_total{kind="Kafka"' in dry.get_metrics()
         assert dry.process.transport.writes[before:] == []
         assert dry.program.parts.connections.list_engines() == []
+
+
+def test_k13_an_edit_of_settings_causes_no_reconcile():
+    with KafkaWorld() as world:
+        operator = world.start_process("leader", KafkaSettings(resync_s=3600))
+        make_settings(world)
+        make_running_cluster(world)
+        world.run.advance_by(60)
+        counted = 'strimzi_reconciliations_total{kind="Kafka",namespace="kafka"}'
+        before = [line for line in operator.get_metrics().splitlines() if line.startswith(counted)]
+        world.patch(f"{API}/kafkarebalancesettings/s", {"spec": {"goals": ["DiskCapacityGoal"]}})
+        world.run.advance_by(60)
+        after = [line for line in operator.get_metrics().splitlines() if line.startswith(counted)]
+        assert len(before) == 1
+        assert after == before
+        world.annotate("kafkas", "c", any_change="true")
+        world.run.advance_by(1)
+        assert after[0] not in operator.get_metrics(), "an edit of the Kafka causes one"
 
 
 def test_a_companion_never_writes_kafkas_node_pools_pod_sets_and_rebalances_of_users():

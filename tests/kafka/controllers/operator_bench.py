@@ -15,6 +15,7 @@ from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kafka.brokers.ports import KafkaUnavailable
 from plimsoll.kafka.builder import KafkaOperatorParts, OperatorDependencies
 from plimsoll.kafka.controllers.pod_set_controller import PodSetController
+from plimsoll.kafka.cruise_control.client.client import CruiseControlClient
 from plimsoll.kafka.engine.engine import run_inline
 from plimsoll.kafka.executor.record_stores import MemoryExecutionStore
 from plimsoll.kafka.settings import KafkaSettings, RebalanceEngine
@@ -51,6 +52,7 @@ Json = dict[str, Any]
 API = f"/apis/kafka.strimzi.io/v1/namespaces/{NAMESPACE}"
 BOTH_MODES = [{"mode": "add-brokers"}, {"mode": "remove-brokers"}]
 LISTENER = {"name": "plain", "port": 9092, "type": "internal", "tls": False}
+CRUISE_CONTROL_URL = "http://c-cruise-control:9090/kafkacruisecontrol"
 MB = 1_000_000
 ENGINE = "plimsoll"
 """What plans and moves: our engine, or "cruise-control", which answers with recorded bodies. Tests set it."""
@@ -184,6 +186,12 @@ class OperatorBench(PodSetCluster):
         self.cruise_control.fails = True
         for broker in self.brokers.catch_up().brokers.values():
             broker.rack = f"r{broker.id % 2}"
+
+    def stop_with_another_client(self) -> None:
+        """What is executed is stopped at the engine itself: its task ends as CompletedWithError."""
+        engines = [engine.client for _, engine in self.parts.connections.list_engines()]
+        client = engines[0] if engines else CruiseControlClient(CRUISE_CONTROL_URL, web=self.cruise_control)
+        self.run.run_until(client.stop_execution())
 
     def mend_proposals(self) -> None:
         self.cruise_control.fails = False
@@ -394,8 +402,11 @@ class OperatorBench(PodSetCluster):
         return found
 
     def count_replicas(self, broker: int) -> int:
-        topics = self.brokers.catch_up().topics.values()
-        return sum(broker in partition.replicas for topic in topics for partition in topic.partitions.values())
+        return sum(broker in replicas for replicas in self.list_replicas().values())
+
+    def list_replicas(self) -> dict[tuple[str, int], set[int]]:
+        """The brokers of each partition."""
+        return {partition.key: set(partition.replicas) for partition in self.brokers.catch_up().iterate_partitions()}
 
 
 def read_rebalance_state(rebalance: Json) -> str:

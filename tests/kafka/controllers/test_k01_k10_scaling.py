@@ -92,12 +92,15 @@ def test_k05_the_rebalance_fills_the_new_broker():
         bench.scale(4)
         bench.step()
         bench.make_ready(3)
+        before = bench.list_replicas()
         states = bench.run_to_the_end()
         order = ["ScalingUp", "PendingProposal", "ProposalReady", "Rebalancing", "Ready"]
         assert [state for state in order if state in states] == states, "no going back"
         assert states[-1] == "Ready"
         assert bench.count_replicas(3) >= 20
         assert sum(bench.count_replicas(broker) for broker in range(4)) == 90
+        added = {broker for key, replicas in bench.list_replicas().items() for broker in replicas - before[key]}
+        assert added == {3}, "no replica moves between old brokers"
         assert bench.rebalances == {}
         assert bench.lists == ([], [])
         assert (bench.shipped["state"], bench.shipped.get("modes")) == ("Idle", None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.kafka.reporting.cluster_reporter import list_events
-from tests.kafka.controllers.operator_bench import API, BOTH_MODES, OperatorBench
+from tests.kafka.controllers.operator_bench import API, BOTH_MODES, MB, OperatorBench
 from tests.objects.crds.kafka_definitions import NAMESPACE, list_our_definitions, list_strimzi_definitions
 
 if TYPE_CHECKING:
@@ -264,6 +264,30 @@ def test_k21_a_failed_removal_is_tried_again():
         bench.mend_proposals()
         assert bench.run_to_the_end()[-1] == "Ready"
         assert bench.live == ["c-p-0", "c-p-1", "c-p-2"]
+
+
+def test_k21_a_removal_whose_execution_failed_is_tried_again():
+    with OperatorBench() as bench:
+        bench.make_cluster(brokers=4)
+        bench.brokers.slow_broker(0, MB)
+        bench.scale(3)
+        for _ in range(3):
+            bench.step()
+            bench.run_rebalances()
+        assert bench.rebalance_state(REMOVE) == "Rebalancing"
+        bench.stop_with_another_client()
+        bench.run.advance_by(15)
+        bench.run_rebalances()
+        bench.step()
+        assert (bench.state, bench.lists) == ("NotReady", ([], [3]))
+        assert bench.conditions == {"Ready": [""], "Warning": ["AutoRebalanceRetryScheduled"]}
+        assert len(bench.live) == 4
+        states = bench.run_to_the_end()
+        assert states[0] == "NotReady"
+        assert [state for state in states if state in {"PendingProposal", "ProposalReady", "Rebalancing"}]
+        assert states[-1] == "Ready"
+        assert bench.live == ["c-p-0", "c-p-1", "c-p-2"]
+        assert bench.count_replicas(3) == 0
 
 
 @pytest.mark.parametrize("engine", ["plimsoll"], indirect=True)

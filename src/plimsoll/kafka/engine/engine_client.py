@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 _ANSWER: Final = re.compile(r"^Cruise Control answers \d+: ")
 _REQUEST: Final = re.compile(r"^Error processing \w+ request '[^']*' due to: '(?P<error>.*)'\.?$", re.DOTALL)
 _CLASSES: Final = re.compile(r"^(?:[a-z][\w$]*\.)+[A-Z][\w$]*: ")
+_PARAMETERS: Final = {
+    "Add skip_hard_goal_check=true parameter to ignore this sanity check": "Add them, or set spec.skipHardGoalCheck",
+}
+"""Advice about parameters of a request, and what it is for a KafkaRebalance."""
 
 
 class EngineClient(CruiseControlClient):
@@ -38,11 +42,16 @@ def _write_refusal(refused: RebalanceRefused) -> RebalanceRefused:
 
 
 def remove_wrapping(message: str) -> str:
-    """The text without what wraps it: status, request and classes of exceptions. No sentence stands there twice."""
+    """The text without what wraps it: status, request and classes of exceptions. No sentence stands there twice.
+
+    What it says about parameters of the request is said about fields of the KafkaRebalance.
+    """
     text = _ANSWER.sub("", message)
     if (wrapped := _REQUEST.match(text)) is not None:
         text = wrapped["error"]
     while (named := _CLASSES.match(text)) is not None:
         text = text[named.end() :]
+    for advice, of_rebalance in _PARAMETERS.items():
+        text = text.replace(advice, of_rebalance)
     sentences = re.split(r"(?<=\.) (?=[A-Z])", text)
     return f"the engine refuses: {' '.join(dict.fromkeys(sentences))}"

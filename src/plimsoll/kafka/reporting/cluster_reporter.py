@@ -210,9 +210,9 @@ def _list_reasons(result: ClusterResult) -> Iterator[tuple[str, Reason]]:
         yield "is left as it is", result.pause
     if result.problem is not None:
         yield "is NotReady", result.problem
-    done = {str(action.reason) for action in _list_planned(result)} | {str(act.reason) for act in result.actions}
-    for reason in result.step.reasons if result.step is not None else ():
-        if str(reason) not in done:
-            yield "waits", reason
-    for warning in result.warnings:
-        yield "has a warning", warning
+    listed = {str(action.reason) for action in _list_planned(result)} | {str(act.reason) for act in result.actions}
+    waits = [("waits", reason) for reason in (result.step.reasons if result.step is not None else ())]
+    for what, reason in (*waits, *(("has a warning", warning) for warning in result.warnings)):
+        if str(reason) not in listed:
+            listed.add(str(reason))
+            yield what, reason

@@ -47,6 +47,16 @@ _PLANNED_CALLS: Final = {
     CallPurpose.DELETE: "its execution would be stopped, and it would be deleted",
 }
 """What a call is for, unless it only looks."""
+_CAUSES: Final = {
+    CallPurpose.POLL: "it needs a proposal",
+    CallPurpose.APPROVE: "its proposal is approved",
+    CallPurpose.RENEW: "what it failed for may have passed",
+    CallPurpose.STOP: "it is to stop",
+    CallPurpose.REFRESH: "it is to stop and to get a new proposal",
+    CallPurpose.RESUME: "its execution may have gone on while it was paused",
+    CallPurpose.DELETE: "it is being deleted",
+}
+"""Why a call that changes something was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,9 +200,8 @@ def build_journal_plan(result: RebalanceResult, *, number: int) -> tuple[Plan, t
 
 
 def _build_action(call: RebalanceCall, result: RebalanceResult, concerns: tuple[Ref, ...]) -> Action:
-    reason = Reason(
-        code="Rebalance", message=f"it is {result.before.value}: {call.purpose.value}", facts={"row": call.row}
-    )
+    message = f"it is {result.before.value}: {_CAUSES[call.purpose]}"
+    reason = Reason(code="Rebalance", message=message, facts={"row": call.row})
     precondition = {"state": result.before.value}
     verb = VERBS[call.kind]
     if not concerns:

@@ -31,8 +31,9 @@ _MOST_ATTEMPTS: Final = 1_000_000
 
 def build_status_views(stored: AutoRebalance) -> dict[str, Any]:
     """A merge patch of `status`. Fields that are not used are null, which removes them."""
+    view = build_view(stored)
     return {
-        "cruiseControl": {"autoRebalance": build_view(stored)},
+        "cruiseControl": None if view is None else {"autoRebalance": view},
         "autoRebalance": build_strimzi_view(stored),
     }
 

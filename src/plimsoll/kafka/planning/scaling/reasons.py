@@ -177,11 +177,14 @@ def build_waiting_for_executor(mode: Mode) -> Reason:
 
 
 def build_failed(mode: Mode, rebalance: AutoRebalanceObject) -> Reason:
-    name = "refresh it with the annotation strimzi.io/rebalance=refresh, or delete it to give it up"
+    then = (
+        "refresh it with the annotation strimzi.io/rebalance=refresh, or edit its spec, which has a copy of the "
+        "settings; delete it to give it up"
+    )
     return Reason(
         code="AutoRebalanceFailed",
         message=f"the rebalance that moves replicas {_format_move(mode, rebalance.brokers)} failed"
-        f"{_format_message(rebalance.message)}; {name}",
+        f"{_format_message(rebalance.message)}; {then}",
         facts=_list_facts(rebalance.brokers, mode=mode.value),
     )
 
