@@ -44,7 +44,7 @@ def _write_refusal(refused: RebalanceRefused) -> RebalanceRefused:
 def remove_wrapping(message: str) -> str:
     """The text without what wraps it: status, request and classes of exceptions. No sentence stands there twice.
 
-    What it says about parameters of the request is said about fields of the KafkaRebalance.
+    Advice about parameters of the request names fields of the KafkaRebalance.
     """
     text = _ANSWER.sub("", message)
     if (wrapped := _REQUEST.match(text)) is not None:
