@@ -9,10 +9,11 @@ PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/
 # Compiled modules are kept, whatever the shell says: the suites start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up check format test test-scenarios test-e2e test-long test-false-answers test-fuzz bench bench-kafka kafka-story render test-helm clean
+.PHONY: help up demo check format test test-scenarios test-e2e test-long test-false-answers test-fuzz bench bench-kafka kafka-story render test-helm clean
 
 help:
 	@echo 'make up              a cluster with a simulated cloud on this machine, until Ctrl-C (UP="--nodes 5" for options)'
+	@echo 'make demo            the guided story of plimsoll tour, with the console beside it (TOUR="--fast" for seconds)'
 	@echo 'make test            the test suite, in less than five minutes'
 	@echo 'make test-scenarios  only the acceptance scenarios'
 	@echo 'make check           ruff, mypy --strict, import-linter, and the tests of the architecture'
@@ -52,6 +53,9 @@ free-ports:
 
 up: free-ports $(VENV)/.runtime
 	@$(BIN)/plimsoll up $(UP)
+
+demo: $(VENV)/.runtime
+	@$(BIN)/plimsoll tour $(TOUR)
 
 # The tests of the architecture only read the source: they run while mypy keeps one core busy.
 check: $(VENV)/.dev

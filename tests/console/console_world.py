@@ -12,6 +12,7 @@ from plimsoll.kube.client import Client
 from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.nodes.plan_runner import run_inline
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
@@ -54,6 +55,7 @@ class ConsoleWorld(ApiServerHarness):
                 clock=clock,
                 entropy=entropy,
                 token=TOKEN,
+                run_planner=run_inline,
             )
         )
         self.page = self.console.build_application(port=PORT)

@@ -10,15 +10,19 @@ from plimsoll.console.access.one_time_codes import Sessions
 from plimsoll.console.application import build_application
 from plimsoll.console.cluster_map.cluster_map import ClusterMap
 from plimsoll.console.cluster_map.feed import ChangeFeed
+from plimsoll.console.costs.history import CostHistory, NoPrices
+from plimsoll.console.shared_answers import SharedAnswer
+from plimsoll.console.views.costs import CostView
 from plimsoll.console.views.decision_sources import LastPlanDecisions
 from plimsoll.console.views.decisions import DecisionView
 from plimsoll.console.views.fleet import FleetView
 from plimsoll.console.views.objects import ObjectView
-from plimsoll.console.views.overview import OverviewView
+from plimsoll.console.views.overview import OverviewSources, OverviewView
 from plimsoll.console.views.ports import ClusterInformers
 from plimsoll.console.views.subsystems import SubsystemView
 from plimsoll.console.views.waiting import WaitingView
 from plimsoll.journal.entries import Query
+from plimsoll.nodes.plan_runner import run_in_thread
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.supervisor import Service
@@ -28,11 +32,14 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
+    from plimsoll.console.costs.history import PriceSource
     from plimsoll.console.views.ports import DecisionSource
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.factory import SharedInformerFactory
+    from plimsoll.nodes.plan_runner import PlanRunner
+    from plimsoll.operator.pages import Page
 
 BESIDE: Final = ("/metrics", "/healthz", "/livez", "/readyz")
 """Pages of the process that the port of the console serves, too."""
@@ -51,6 +58,8 @@ class ConsoleDependencies:
     running: Collection[str] = ()
     """The subsystems that run in this process."""
     fleet: FleetView = field(default_factory=FleetView)
+    prices: PriceSource = field(default_factory=NoPrices)
+    run_planner: PlanRunner = run_in_thread
 
 
 class Console:
@@ -65,6 +74,9 @@ class Console:
             ClusterMap(*self._informers, clock=dependencies.clock),
             self._find_newest_entry,
             clock=dependencies.clock,
+        )
+        self._costs = CostHistory(
+            *self._informers, dependencies.prices, clock=dependencies.clock, run_planner=dependencies.run_planner
         )
         self._views = self._build_views()
         self.sessions = Sessions(clock=dependencies.clock, entropy=dependencies.entropy)
@@ -84,7 +96,10 @@ class Console:
         return self._feed.is_map_kept
 
     def list_services(self) -> list[Service]:
-        return [Service(name="console changes", run=self._feed.run)]
+        return [
+            Service(name="console changes", run=self._feed.run),
+            Service(name="console costs", run=self._costs.run),
+        ]
 
     def build_application(self, *, port: int, beside: Mapping[str, ASGIApp] | None = None) -> ASGIApp:
         return build_application(
@@ -98,16 +113,29 @@ class Console:
         waiting = WaitingView(source, client, informers.pods)
         objects = ObjectView(source, client, informers=informers, read_ref=read_ref)
         running = self._dependencies.running
-        overview = OverviewView(source, client, informers=informers, clock=clock, running=running, fleet=fleet)
+        overview = OverviewView(
+            source,
+            client,
+            informers=informers,
+            clock=clock,
+            running=running,
+            others=OverviewSources(fleet, self._costs),
+        )
+        costs = CostView(self._costs, source)
+
+        def share(page: Page) -> Page:
+            return SharedAnswer(page, clock=clock).show
+
         return {
-            "/api/overview": overview.show_overview,
+            "/api/overview": share(overview.show_overview),
+            "/api/costs": share(costs.show_costs),
             "/api/decisions": decisions.list_decisions,
             "/api/decisions/{number}": decisions.show_decision,
             "/api/things/{thing:path}": objects.show_object,
-            "/api/waiting": waiting.list_waiting,
-            "/api/kafka": subsystems.list_kafka,
-            "/api/tidb": subsystems.list_tidb,
-            "/api/fleet": fleet.list_fleet,
+            "/api/waiting": share(waiting.list_waiting),
+            "/api/kafka": share(subsystems.list_kafka),
+            "/api/tidb": share(subsystems.list_tidb),
+            "/api/fleet": share(fleet.list_fleet),
         }
 
     async def _find_newest_entry(self) -> int:

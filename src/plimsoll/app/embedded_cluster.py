@@ -145,7 +145,7 @@ class EmbeddedCluster:
             lease,
             dependencies.transport,
             self.connect(lease.field_manager),
-            clock=dependencies.clock,
+            clock=dependencies.election_clock,
             entropy=dependencies.entropy,
         )
         return election

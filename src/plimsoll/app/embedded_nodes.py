@@ -36,7 +36,11 @@ class EmbeddedNodeAutoscaler:
         component = components.build_component(AUTOSCALER_NAME, manager=AUTOSCALER_NAME)
         self._clock = clock = dependencies.clock
         self._election = EmbeddedElection(
-            LEASE, dependencies.transport, component.client, clock=clock, entropy=dependencies.entropy
+            LEASE,
+            dependencies.transport,
+            component.client,
+            clock=dependencies.election_clock,
+            entropy=dependencies.entropy,
         )
         client = component.client.with_guard(self._election)
         provider = SimulatedProvider(SimulatedCloud(client, clock=clock))

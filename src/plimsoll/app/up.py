@@ -33,6 +33,7 @@ from plimsoll.app.ports import (
 )
 from plimsoll.app.readiness import ReadinessInformers, ReadinessWait
 from plimsoll.app.up_pages import UpHealth, add_controllers, build_up_pages
+from plimsoll.console.costs.cloud_prices import CloudPrices
 from plimsoll.console.views.decision_sources import CombinedDecisions, JournalDecisions
 from plimsoll.console.views.fleet import FleetView
 from plimsoll.core.errors import PlimsollError
@@ -41,6 +42,7 @@ from plimsoll.journal.lazy import LazyJournal
 from plimsoll.local import initial_cluster
 from plimsoll.local.apiserver import run as apiserver
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.initial_cluster import InitialCluster
 from plimsoll.nodes.plan_runner import run_in_thread
 from plimsoll.nodes.reporting.http.debug import DebugViews
@@ -342,6 +344,8 @@ class UpCluster:
                 token=self._token,
                 running=running,
                 fleet=FleetView() if self._fleet is None else self._fleet.build_view(),
+                prices=CloudPrices(SimulatedCloud(self.connect(_FIELD_MANAGER), clock=dependencies.clock)),
+                run_planner=dependencies.run_planner,
             )
         )
 

@@ -20,11 +20,11 @@ import typer.main
 from typer.core import TyperGroup
 
 from plimsoll.cli import about
-from plimsoll.cli.commands import apiserver, console, definitions, doctor, pause, run, simulate, up, validate
+from plimsoll.cli.commands import apiserver, console, definitions, doctor, pause, run, simulate, tour, up, validate
 from plimsoll.cli.fleet import fleet
 from plimsoll.cli.journal import journal, why
 from plimsoll.cli.kafka import kafka
-from plimsoll.cli.nodes import nodes, plan, recording, requests
+from plimsoll.cli.nodes import nodes, plan, recording, requests, whatif
 from plimsoll.cli.nodes import run as run_nodes
 from plimsoll.cli.tidb import tidb
 from plimsoll.core.errors import PlimsollError
@@ -37,20 +37,9 @@ INTERRUPTED = 130
 INTERNAL_ERROR = 70
 
 ORDER = (
-    *("up", "console", "why", "journal", "plan", "simulate", "validate", "run", "doctor", "pause", "resume"),
-    *(
-        "nodes",
-        "requests",
-        "kafka",
-        "tidb",
-        "fleet",
-        "record",
-        "replay",
-        "definitions",
-        "apiserver",
-        "version",
-        "completion",
-    ),
+    *("up", "tour", "console", "why", "journal", "plan", "whatif", "simulate", "validate", "run", "doctor"),
+    *("pause", "resume", "nodes", "requests", "kafka", "tidb", "fleet", "record", "replay", "definitions"),
+    *("apiserver", "version", "completion"),
 )
 """The commands in help: what a newcomer needs first, then the subsystems, then the rest."""
 
@@ -94,9 +83,11 @@ def plimsoll(
 
 
 app.command(name="up", short_help="Run a simulated cluster on this machine.")(up.up)
+app.command(name="tour", short_help="Show the whole story on a world of its own, in minutes or seconds.")(tour.tour)
 app.command(name="apiserver", short_help="Run only the embedded Kubernetes API server.")(apiserver.apiserver)
 app.add_typer(run.app, name="run", short_help="Run controllers against a cluster.")
 app.command(name="plan", short_help="Plan nodes for pending pods, from files.")(plan.plan)
+app.command(name="whatif", short_help="Compare policies on the same cluster, from files.")(whatif.whatif)
 app.command(name="simulate", short_help="Run a scenario in virtual time.")(simulate.simulate)
 app.command(name="validate", short_help="Validate manifests.")(validate.validate)
 app.command(name="why", short_help="Explain decisions about an object.")(why.why)

@@ -41,3 +41,8 @@ export function memory(mib) {
 export function count(number, noun) {
   return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 }
+
+/** @param {number} amount */
+export function money(amount) {
+  return amount.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: amount < 1 ? 4 : 2 });
+}

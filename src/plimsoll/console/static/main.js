@@ -2,12 +2,13 @@
 
 import { getJson, openSession } from "./api.js";
 import { Cluster } from "./cluster.js";
+import { showCosts } from "./costs.js";
 import { el, problem } from "./dom.js";
 import { duration } from "./format.js";
 import { showNodes } from "./nodes.js";
 import { showDecisions, showFleet, showKafka, showOverview, showThing, showTidb, showWaiting } from "./pages.js";
 
-const PAGES = { "": "Overview", nodes: "Nodes", waiting: "Waiting", decisions: "Decisions", kafka: "Kafka", tidb: "TiDB", fleet: "Fleet" };
+const PAGES = { "": "Overview", nodes: "Nodes", waiting: "Waiting", decisions: "Decisions", cost: "Cost", kafka: "Kafka", tidb: "TiDB", fleet: "Fleet" };
 const STALE_MS = 20_000;
 const cluster = new Cluster();
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
@@ -41,6 +42,8 @@ function show(name, page) {
       return showWaiting(page);
     case "decisions":
       return showDecisions(page);
+    case "cost":
+      return showCosts(page);
     case "things":
       return showThing(page);
     case "kafka":

@@ -2,7 +2,8 @@
 
 import { getJson } from "./api.js";
 import { el, problem, quiet, refLink, table } from "./dom.js";
-import { ago, count, time } from "./format.js";
+import { sparkline } from "./charts.js";
+import { ago, count, money, time } from "./format.js";
 import { decisionLine, decisionParts } from "./reasons.js";
 
 /** @typedef {{root: HTMLElement, query: URLSearchParams, path: string[], isCurrent: () => boolean}} Page */
@@ -13,7 +14,7 @@ const REFRESH_MS = 5_000;
  * Load now and again, show what was loaded, or why nothing could be.
  * @param {Page} page @param {string} path @param {(data: any) => Node[]} show
  */
-function refresh(page, path, show) {
+export function refresh(page, path, show) {
   let shown = "";
   let isClosed = false;
   const load = async () => {
@@ -50,12 +51,27 @@ const loadDecision = (number) => getJson(`/api/decisions/${number}`);
 export function showOverview(page) {
   return refresh(page, "/api/overview", (data) => [
     el("h1", {}, "Capacity at every level"),
+    ...costLine(data.cost),
     el("div", { class: "cards" }, ...data.levels.map(levelCard)),
     el("h2", {}, "Newest decisions"),
     ...(data.newest.length
       ? data.newest.map((/** @type {any} */ decision) => decisionLine(decision, loadDecision))
       : [quiet("No controller has decided anything yet.")]),
   ]);
+}
+
+/** @param {any} cost */
+function costLine(cost) {
+  if (!cost) return [];
+  const ratio = cost.ratio ? `, ${cost.ratio.toFixed(2)} times the lower bound of ${money(cost.boundPerHour)}` : "";
+  return [
+    el(
+      "a",
+      { class: "card cost", href: "#/cost" },
+      el("p", {}, el("strong", {}, money(cost.perHour)), ` per hour${ratio}`),
+      sparkline(cost.trend, "cost per hour since the start"),
+    ),
+  ];
 }
 
 /** @param {any} level */

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.console.cluster_map.cells import NodeState, find_node_state
+from plimsoll.console.views.costs import choose_points
 from plimsoll.console.views.decisions import summarize
 from plimsoll.console.views.fleet import FleetView
 from plimsoll.console.views.waiting import UNBOUND
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from plimsoll.console.costs.history import CostHistory
     from plimsoll.console.views.ports import ClusterInformers, DecisionSource
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
     from plimsoll.objects.api.meta import WireObject
+
+
+_TREND_POINTS: Final = 60
 
 
 class Level(Value):
@@ -54,6 +59,13 @@ LEVELS: Final = (
 )
 
 
+class OverviewSources(NamedTuple):
+    """What is known of the fleet and of costs; nothing by default."""
+
+    fleet: FleetView = FleetView()
+    costs: CostHistory | None = None
+
+
 class OverviewView:
     """`/api/overview`. `running`: the subsystems that are known to run."""
 
@@ -65,20 +77,38 @@ class OverviewView:
         informers: ClusterInformers,
         clock: Clock,
         running: Collection[str] = (),
-        fleet: FleetView | None = None,
+        others: OverviewSources | None = None,
     ) -> None:
         self._source = source
         self._client = client
         self._nodes, self._pods = informers
         self._clock = clock
         self._running = running
-        self._fleet = fleet or FleetView()
+        self._fleet, self._costs = others or OverviewSources()
 
     async def show_overview(self, _request: Request) -> Response:
         levels = [await self._describe_level(level) for level in LEVELS]
         newest = await self._source.list_entries(Query(limit=10))
-        answer = {"at": self._clock.now(), "levels": levels, "newest": [summarize(entry) for entry in newest]}
+        answer = {
+            "at": self._clock.now(),
+            "levels": levels,
+            "newest": [summarize(entry) for entry in newest],
+            "cost": self._describe_cost(),
+        }
         return build_json_response(answer)
+
+    def _describe_cost(self) -> dict[str, Any] | None:
+        """The last sample with its trend; None: there is none yet."""
+        samples = [] if self._costs is None else choose_points(list(self._costs.samples), _TREND_POINTS)
+        if not samples:
+            return None
+        cost, bound = samples[-1].cost, samples[-1].bound
+        return {
+            "perHour": round(cost, 6),
+            "boundPerHour": round(bound, 6),
+            "ratio": round(cost / bound, 4) if bound > 0 else None,
+            "trend": [round(sample.cost, 6) for sample in samples],
+        }
 
     async def _describe_level(self, level: Level) -> dict[str, Any]:
         last = await self._source.list_entries(Query(subsystem=level.subsystem, limit=1))

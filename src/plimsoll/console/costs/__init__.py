@@ -1,0 +1,1 @@
+"""What the cluster costs per hour over time, and what removals saved."""
