@@ -164,6 +164,7 @@ def test_a_cluster_scales_beside_clusters_with_mistakes_and_each_mistake_is_name
             make_pool(world, name, {"replicas": 0, "roles": ["broker"], "storage": {"type": "ephemeral"}})
         make_object(world, "Kafka", "pools", {"kafka": {}})
         make_pool(world, "pools", {"replicas": "three"})
+        make_object(world, "KafkaNodePool", "alone", {"replicas": 1, "roles": ["broker"], "storage": {}})
         make_object(world, "KafkaRebalance", "strings", {"mode": "add-brokers", "brokers": ["3"]}, cluster="c")
         make_object(world, "KafkaRebalance", "number", 7, cluster="c")
         world.start_process("operator")
@@ -176,6 +177,7 @@ def test_a_cluster_scales_beside_clusters_with_mistakes_and_each_mistake_is_name
             ("kafkas", "list", "spec.kafka: "),
             ("kafkas", "pools", "spec.replicas: "),
             ("kafkanodepools", "pools-p", "spec.replicas: "),
+            ("kafkanodepools", "alone", "metadata.labels[strimzi.io/cluster]: "),
             ("kafkarebalances", "strings", "spec.brokers[0]: "),
             ("kafkarebalances", "number", "spec: "),
         ):

@@ -81,7 +81,7 @@ class ClusterReconciler:
     async def run(self, namespace: str, name: str) -> ClusterResult | None:
         """Reconcile one cluster; None: it is gone. Raises errors of the API server, which end the reconcile.
 
-        `name` empty: node pools that belong to no cluster are let go.
+        `name` empty: node pools that belong to no cluster are let go, and say so.
         """
         if not name:
             await self._release(namespace, name)
@@ -124,7 +124,7 @@ class ClusterReconciler:
             await self._actuator.delete_rebalance(namespace, build_auto_rebalance_name(name, mode))
         pools = await self._finalizers.remove_from_all(namespace, name)
         await self._actuator.explain_unreadable_pools(pools.bad)
-        for pool in pools.items if name else ():
+        for pool in pools.items:
             await self._actuator.write_pool_warning(pool, explain_no_kafka(pool))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.kafka.model.rebalances import RebalanceState
 from plimsoll.kafka.reporting.operator_metrics import KAFKA, KAFKA_REBALANCE, OperatorMetrics
 from plimsoll.kafka.settings import KafkaMode
-from plimsoll.kafka.wire.names import CLUSTER_LABEL, NODE_POOL_FINALIZER
+from plimsoll.kafka.wire.names import CLUSTER_LABEL
 from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
 from plimsoll.kube.controller.workqueue import QueueSettings
@@ -110,9 +110,9 @@ class KafkaControllers:
     def _list_clusters(self) -> Iterable[Key]:
         """The Kafkas, and the clusters of node pools that are deleted or unreadable: their Kafka may be gone."""
         waiting = [pool for pool in self._pools.cache.list() if pool.metadata.deletion_timestamp is not None]
-        keys = (_get_cluster_of_pool(pool) for pool in waiting)
+        clusters = (_get_cluster_of_pool(pool) for pool in waiting)
         unreadable = [Key(namespace, "") for namespace, _ in self._pools.cache.bad]
-        return dict.fromkeys([*self._list_keys(self._kafkas), *(key for key in keys if key is not None), *unreadable])
+        return dict.fromkeys([*self._list_keys(self._kafkas), *clusters, *unreadable])
 
     def _list_keys(self, informer: Any) -> Iterable[Key]:
         cache = informer.cache
@@ -140,7 +140,7 @@ class KafkaControllers:
             namespace = change.key.namespace
             kafkas = (Key(*key) for key in self._list_keys(self._kafkas))
             keys += [Key(namespace, ""), *(key for key in kafkas if key.namespace == namespace)]
-        return dict.fromkeys(key for key in keys if key is not None)
+        return dict.fromkeys(keys)
 
     def _map_to_rebalances(self, change: Change[Any]) -> Iterable[Key]:
         """The rebalances of a Kafka that came, went, or changed its readiness or its Cruise Control."""
@@ -177,12 +177,9 @@ def _map_to_cluster(change: Change[Any]) -> Iterable[Key]:
     return [Key(change.key.namespace, name) for name in sorted(names)]
 
 
-def _get_cluster_of_pool(pool: WireObject) -> Key | None:
-    """Without a name: a pool that belongs to no cluster and that our finalizer holds. None: nothing of ours."""
-    metadata = pool.metadata
-    cluster = metadata.labels.get(CLUSTER_LABEL, "")
-    is_ours = cluster or NODE_POOL_FINALIZER in metadata.finalizers
-    return Key(metadata.namespace, cluster) if is_ours else None
+def _get_cluster_of_pool(pool: WireObject) -> Key:
+    """Without a name: a pool that belongs to no cluster."""
+    return Key(pool.metadata.namespace, pool.metadata.labels.get(CLUSTER_LABEL, ""))
 
 
 def _get_inputs(state: WireObject) -> tuple[object, ...]:

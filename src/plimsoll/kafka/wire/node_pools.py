@@ -88,10 +88,12 @@ def build_virtual_pool(kafka: Kafka, node_ids: Iterable[int]) -> NodePool | None
 
 
 def explain_no_kafka(pool: KafkaNodePool) -> Reason:
-    """The problem of a node pool whose Kafka does not exist."""
+    """The problem of a node pool that names no Kafka, or one that does not exist."""
     metadata = pool.metadata
     cluster = metadata.labels.get(CLUSTER_LABEL, "")
-    message = f"kafka/{metadata.namespace}/{cluster} does not exist: the pool has no nodes until it does"
+    message = "is missing: the pool belongs to no Kafka until it names one"
+    if cluster:
+        message = f"kafka/{metadata.namespace}/{cluster} does not exist: the pool has no nodes until it does"
     field = f"metadata.labels[{CLUSTER_LABEL}]"
     return Reason(code="KafkaNotFound", message=f"{field}: {message}", facts={"field": field, "kafka": cluster})
 

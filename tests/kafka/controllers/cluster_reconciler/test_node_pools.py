@@ -199,6 +199,24 @@ def test_a_pool_whose_kafka_does_not_exist_says_so():
         assert bench.pool_ids() == [0, 1, 2]
 
 
+def test_a_pool_without_the_label_of_a_cluster_says_so_until_it_has_it():
+    with OperatorBench() as bench:
+        bench.make_kafka()
+        bench.make_pool()
+        bench.patch(f"{POOLS}/p", {"metadata": {"labels": None}})
+        for _ in range(2):
+            bench.run.run_until(bench.parts.clusters.run("kafka", ""))
+            (condition,) = bench.read_pool()["status"]["conditions"]
+            assert (condition["type"], condition["reason"]) == ("Warning", "KafkaNotFound")
+            assert condition["message"] == (
+                "metadata.labels[strimzi.io/cluster]: is missing: the pool belongs to no Kafka until it names one"
+            )
+        bench.patch(f"{POOLS}/p", {"metadata": {"labels": {"strimzi.io/cluster": "c"}}})
+        bench.step()
+        assert list_pool_conditions(bench) == []
+        assert bench.pool_ids() == [0, 1, 2]
+
+
 # ---- no pool at all
 
 
