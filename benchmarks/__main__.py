@@ -36,6 +36,7 @@ SUBJECTS = {
     "kafka_operator": "the Kafka operator with nothing to do: calls, writes, and time against a list",
     "fleet": "the fleet manager: counting 100,000 Kafkas, planning with the counts, requests",
     "fleet_clusters": "clusters of a fleet in one process: an idle hour of 1 and of 5, memory, time to the first node",
+    "fleet_chain": "a request for a Kafka until it is ready, by stage, with and without a reserve; J01",
     "console": "the map of the console: filling, encoding and changing 5,000 nodes and 50,000 pods",
     "lease": "leader election: how long no process leads after a kill and after a graceful stop",
     "up_cluster": "plimsoll up with 1,000 nodes and 10,000 pods: memory, pods bound, latency",

@@ -211,19 +211,24 @@ class OcmWay:
 
 
 class ServiceWay:
-    """Requests to the fleet manager. Without one, or when it dies of a request, there is no answer."""
+    """Requests to the fleet manager. Without one, or when it dies of a request, there is no answer.
 
-    def __init__(self, get_application: Callable[[], Any], program: Callable[[], Program | None]) -> None:
+    `is_cut`: whether requests of other programs get lost.
+    """
+
+    def __init__(
+        self, get_application: Callable[[], Any], program: Callable[[], Program], *, is_cut: Callable[[], bool]
+    ) -> None:
         self._get_application = get_application
         self._get_program = program
+        self._is_cut = is_cut
 
     async def send(self, request: web.Request) -> web.Response | RequestFailed:
         sender = find_process()
         if sender is not None and sender.is_dead:
             return RequestFailed(problem="the process is dead")
-        program = self._get_program()
-        fleet = None if program is None else program.process
-        if fleet is None or fleet.is_dead:
+        fleet = self._get_program().process
+        if fleet is None or fleet.is_dead or (sender is not None and self._is_cut()):
             return RequestFailed(problem="connection refused", kind=FailureKind.UNCONNECTED)
         task = asyncio.create_task(self._answer(request, fleet))
         await asyncio.wait((task, fleet.death), return_when=asyncio.FIRST_COMPLETED)

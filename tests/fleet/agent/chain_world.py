@@ -150,6 +150,8 @@ class ChainWorld(FleetScenario):
         super().__init__(folder)
         self._fault = fault
         self._lives = 0
+        self.are_agents_lost = False
+        """Whether nothing that they send arrives."""
         machines = self.documents[DYNAMIC_SCALING]["compute_machine_per_cloud_provider"]["aws"]
         wide = {"min_compute_nodes": 3, "max_compute_nodes": 18}
         pool = {"min_compute_nodes": 3, "max_compute_nodes": most}
@@ -170,7 +172,9 @@ class ChainWorld(FleetScenario):
         self._host = self._build_program(CLUSTERS, self._live_as_clusters)
         count_row_writes(self.database)
         self.stores = _Stores(self.clock, lambda: self._host.process)
-        service = self._service = ServiceWay(lambda: self.service.application, lambda: self._fleet)
+        service = self._service = ServiceWay(
+            lambda: self.service.application, lambda: self._fleet, is_cut=lambda: self.are_agents_lost
+        )
         self.embedded = EmbeddedClusters(
             self.stores,
             clock=self.clock,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from plimsoll.core.formatting import format_count
 from plimsoll.core.plans import NotDone, Outcome, Reason, Ref
 from plimsoll.fleet.agent.performed_actions import PerformedActions, refer_to_instance
 from plimsoll.fleet.agent.planning.claiming import (
@@ -205,7 +206,7 @@ class InstanceReconciler:
         shape = compute_managed_shape(managed, units)
         for manifest in build_kafka_manifests(managed, shape).all:
             if not self._actuator.is_applied(manifest):
-                message = f"{units} streaming units are {shape.brokers} brokers"
+                message = f"{format_count(units, 'streaming unit')}: {format_count(shape.brokers, 'broker')}"
                 await self._apply(manifest, performed, Reason(code="Sized", message=message))
         state = self._observe(managed, shape, performed.refusal)
         await self._lower_claim(namespace, units, state, claims, performed)
@@ -256,13 +257,15 @@ class InstanceReconciler:
         if claim is None or claim.units <= units or performed.refusal:
             return
         if not state.pools or any(pool.has_more or pool.replicas != pool.desired for pool in state.pools):
-            reason = Reason(code="BrokersLeave", message=f"{claim.units} units are held until its brokers are gone")
+            reason = Reason(
+                code="BrokersLeave", message=f"{format_count(claim.units, 'unit')} held until its brokers are gone"
+            )
             performed.keep("keeps its claim", reason)
             return
         await performed.perform(
             "lower claim",
             performed.ref,
-            Reason(code="Smaller", message=f"its brokers are gone: {claim.units} units become {units}"),
+            Reason(code="Smaller", message=f"its brokers are gone: {format_count(claim.units, 'unit')} become {units}"),
             lambda: claims.write({namespace: lower_claim(claim, units)}),
         )
 
