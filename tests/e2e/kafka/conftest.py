@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from plimsoll.local.kafka.processes.distribution import KafkaDistribution
 
 
+LONGEST = Path(__file__).with_name("test_scaling.py")
+
+
 @pytest.fixture(scope="session")
 def kafka_distribution() -> KafkaDistribution:
     return need_distribution()
@@ -43,6 +46,8 @@ def kafka(kafka_cluster: SharedCluster[RealKafka]) -> RealKafka:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # The longest file first: a worker that takes it last works alone at the end.
+    items.sort(key=lambda item: item.path != LONGEST)
     for item in items:
         if Path(__file__).parent in item.path.parents:
             for unclosed in UNCLOSED:

@@ -159,6 +159,7 @@ class RealKafka:
         self._ports: dict[int, tuple[int, int, int]] = {}
         """Without encryption, with TLS and SASL, with SASL alone."""
         self._client: KafkaAdminClient | None = None
+        self._producer: KafkaProducer | None = None
         self.ca_file = directory / "ca.pem"
         self._key_store = directory / "key-store.pem"
 
@@ -257,12 +258,18 @@ class RealKafka:
         for broker in self.running:
             self.wait_until(partial(self._knows_topic, broker, name, total), f"broker {broker} knows topic {name}")
 
-    def _knows_topic(self, broker: int, name: str, partitions: int) -> bool:
+    def _describe_topic_at(self, broker: int, name: str) -> Any:
+        """As one broker knows it."""
+
         def ask(client: KafkaAdminClient) -> Any:
             request = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=name)])
             return client._manager.run(partial(client._manager.send, request, node_id=broker))
 
         [topic] = self._ask(ask).topics
+        return topic
+
+    def _knows_topic(self, broker: int, name: str, partitions: int) -> bool:
+        topic = self._describe_topic_at(broker, name)
         return len(topic.partitions) == partitions and all(entry.leader_id >= 0 for entry in topic.partitions)
 
     def _ask(self, call: Callable[[KafkaAdminClient], T]) -> T:
@@ -298,20 +305,28 @@ class RealKafka:
 
     def produce(self, topic: str, *, partition: int = 0, total_bytes: int, record_bytes: int = 100_000) -> None:
         """Write records that do not compress, acknowledged by all in-sync replicas."""
-        producer = KafkaProducer(
-            bootstrap_servers=self.bootstrap.split(","), acks="all", max_request_size=4 << 20, batch_size=1 << 20
-        )
-        try:
-            for _ in range(max(1, total_bytes // record_bytes)):
-                producer.send(topic, bytes(record_bytes), partition=partition)
-            producer.flush(timeout=PATIENCE_S)
-        finally:
-            producer.close()
+        if self._producer is None:
+            self._producer = KafkaProducer(
+                bootstrap_servers=self.bootstrap.split(","), acks="all", max_request_size=4 << 20, batch_size=1 << 20
+            )
+        for _ in range(max(1, total_bytes // record_bytes)):
+            self._producer.send(topic, bytes(record_bytes), partition=partition)
+        self._producer.flush(timeout=PATIENCE_S)
 
     def list_replicas(self, topic: str) -> dict[int, list[int]]:
-        """The replicas of each partition of a topic."""
-        [found] = self.client.describe_topics([topic])
-        return {partition["partition_index"]: partition["replica_nodes"] for partition in found["partitions"]}
+        """The replicas of each partition of a topic, as soon as all running brokers agree: some may be behind."""
+        views: list[dict[int, list[int]]] = []
+
+        def agree() -> bool:
+            views[:] = [self._list_replicas_at(broker, topic) for broker in self.running]
+            return all(view == views[0] for view in views)
+
+        self.wait_until(agree, f"the brokers agree on topic {topic}")
+        return views[0]
+
+    def _list_replicas_at(self, broker: int, topic: str) -> dict[int, list[int]]:
+        found = self._describe_topic_at(broker, topic)
+        return {partition.partition_index: list(partition.replica_nodes) for partition in found.partitions}
 
     def wait_until(
         self, is_met: Callable[[], object], what: str, *, within_s: float = PATIENCE_S, every_s: float = 0.05
@@ -324,6 +339,7 @@ class RealKafka:
 
     def make_as_new(self) -> None:
         """Undo what tests did: see the module's documentation."""
+        self._close_producer()  # it remembers topics that the next test may make anew
         if stopped := [broker for broker in FIRST_BROKERS if broker not in self.running]:
             for broker in stopped:
                 self._launch(broker)
@@ -463,7 +479,13 @@ class RealKafka:
             raise
         return any(node["broker_id"] == broker and not node["is_fenced"] for node in nodes)
 
+    def _close_producer(self) -> None:
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None
+
     def _close_client(self) -> None:
+        self._close_producer()
         if self._client is not None:
             self._client.close()
             self._client = None

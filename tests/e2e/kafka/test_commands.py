@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from kafka.admin import ConfigResource
 
+from tests.cli.runner import plimsoll
+
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.cli.runner import CommandResult
     from tests.e2e.kafka.real_kafka import RealKafka
 
 PARTITIONS = 12
 _BYTES = 400_000
 
 
-def run(*arguments: str, code: int = 0, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
-    ended = subprocess.run(
-        [sys.executable, "-m", "plimsoll", *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        stdin=subprocess.DEVNULL,
-    )
+def run(*arguments: str, code: int = 0) -> CommandResult:
+    ended = plimsoll(*arguments)
     assert ended.returncode == code, f"{ended.returncode}: {ended.stdout}\n{ended.stderr}"
     assert "Traceback" not in ended.stderr
     return ended
 
 
-def kafka_run(kafka: RealKafka, verb: str, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+def kafka_run(kafka: RealKafka, verb: str, *arguments: str, code: int = 0) -> CommandResult:
     return run("kafka", verb, "--bootstrap", kafka.bootstrap, *arguments, code=code)
 
 

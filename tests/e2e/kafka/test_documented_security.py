@@ -12,8 +12,7 @@ from tests.e2e.kafka.real_kafka import SECURE_PASSWORD, SECURE_USER
 from tests.e2e.kafka.test_commands import run
 
 if TYPE_CHECKING:
-    from subprocess import CompletedProcess
-
+    from tests.cli.runner import CommandResult
     from tests.e2e.kafka.real_kafka import RealKafka
 
 GUIDE = Path(__file__).parents[3] / "docs" / "kafka.md"
@@ -43,13 +42,13 @@ def read_documented_permissions() -> dict[str, list[str]]:
     }
 
 
-def run_secure(kafka: RealKafka, directory: Path, verb: str, *arguments: str, code: int = 0) -> CompletedProcess[str]:
+def run_secure(kafka: RealKafka, directory: Path, verb: str, *arguments: str, code: int = 0) -> CommandResult:
     properties = str(write_documented_properties(kafka, directory))
     where = ("--bootstrap", kafka.secure_bootstrap, "--command-config", properties)
     return run("kafka", verb, *where, *arguments, code=code)
 
 
-def rebalance(kafka: RealKafka, directory: Path, *, code: int = 0) -> CompletedProcess[str]:
+def rebalance(kafka: RealKafka, directory: Path, *, code: int = 0) -> CommandResult:
     arguments = ("--throttle", "50000000", "--yes", "--data", str(directory / "data"))
     return run_secure(kafka, directory, "rebalance", *arguments, code=code)
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.proposals import Proposal
     from tests.e2e.kafka.real_kafka import RealKafka
 
-STEP = 1 if IS_LONG else 9
-"""A short run crashes after every ninth call."""
-KILLS = 10
+STEP = 1 if IS_LONG else 13
+"""A short run crashes after every thirteenth call."""
+KILLS = 10 if IS_LONG else 4
 OPTIONS = ExecutionOptions(replication_throttle=200 * MB, concurrent_partition_movements_per_broker=2)
 SIZE = MB // 4
 
@@ -97,7 +97,7 @@ def test_after_a_crash_at_a_broker_call_the_end_is_the_same(
 
 
 @pytest.mark.slow
-def test_a_process_killed_at_ten_random_moments_loses_nothing(kafka: RealKafka, executions: RealExecutions) -> None:
+def test_a_process_killed_at_random_moments_loses_nothing(kafka: RealKafka, executions: RealExecutions) -> None:
     executions.fill(partitions=6, size=2 * MB)
     kafka.start_broker(NEW)
     proposals = executions.propose_add("a", "b")

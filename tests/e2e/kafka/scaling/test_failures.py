@@ -37,7 +37,7 @@ TOPICS = [f"failing-{number}" for number in range(4)]
 NEW = 3
 POD = "my-cluster-brokers-3"
 MB = 1_000_000
-FIRST_CALL, STEP = (12, 1) if IS_LONG else (30, 12)
+FIRST_CALL, STEP = (12, 1) if IS_LONG else (30, 30)
 """The operator ends after this many calls, the next one after `STEP` more."""
 KILLS = 10 if IS_LONG else 3
 
