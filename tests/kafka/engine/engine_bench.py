@@ -98,6 +98,9 @@ class EngineBench:
     def is_moving(self) -> bool:
         return any(partition.is_reassigning for partition in self.brokers.catch_up().iterate_partitions())
 
+    def list_rates(self, broker: int) -> list[str]:
+        return [key for key in self.brokers.catch_up().settings.read("broker", str(broker)) if "throttled" in key]
+
     def list_throttles(self) -> list[str]:
         state = self.brokers.catch_up()
         held = [state.settings.read("topic", name) for name in state.topics]

@@ -10,13 +10,13 @@ from plimsoll.kafka.brokers.ports import KafkaUnavailable
 from plimsoll.kafka.controllers.ports import KnownBrokers
 from plimsoll.kafka.cruise_control.client.access import CruiseControlAccess
 from plimsoll.kafka.engine.broker_view import ConnectedBrokerView
-from plimsoll.kafka.model.rebalances import Proposed, RebalanceSpec
+from plimsoll.kafka.model.rebalances import ExecutorSubstate, Proposed, RebalanceRefused, RebalanceSpec
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.local.kafka.answers import ItemError, NoAnswer
 from plimsoll.local.kafka.settings import SettingChange
 from plimsoll.testing import run_virtual
 from tests.kafka.cruise_control.client.recorded import ScriptedClient, build_response
-from tests.kafka.engine.engine_bench import EngineBench, build_kafka
+from tests.kafka.engine.engine_bench import MB, EngineBench, build_kafka
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -36,6 +36,11 @@ def run_bench(test: Callable[[EngineBench], Awaitable[None]]) -> None:
 
 async def is_gone(_broker: int) -> bool:
     return True
+
+
+def is_idle(state: ExecutorSubstate | RebalanceRefused) -> bool:
+    assert isinstance(state, ExecutorSubstate), state
+    return state.is_idle
 
 
 # ---- observing
@@ -67,6 +72,32 @@ def test_a_broker_that_is_down_is_fenced_and_still_in_use():
         seen = await bench.view.observe(bench.kafka)
         assert (seen.registered, seen.fenced) == (frozenset({0, 1, 3}), frozenset({2}))
         assert 2 in seen.in_use
+
+    run_bench(test)
+
+
+def test_an_emptied_broker_is_in_use_until_its_rate_is_removed():
+    async def test(bench: EngineBench) -> None:
+        bench.brokers.alter_reassignments({("orders", number): (0, 1, 3) for number in range(30)})
+        await bench.clock.sleep(600.0)
+        client = await bench.find()
+        spec = RebalanceSpec(
+            mode=Mode.REMOVE_BROKERS,
+            brokers=(3,),
+            goals=("DiskCapacityGoal",),
+            skip_hard_goal_check=True,
+            replication_throttle=20 * MB,
+        )
+        assert isinstance(await client.request_rebalance(spec, is_dry_run=False), Proposed)
+        held_by_rate = False
+        while not is_idle(await client.read_executor_state()):
+            seen = await bench.view.observe(bench.kafka, leaving=(3,))
+            if bench.list_rates(3):
+                assert 3 in seen.in_use
+                held_by_rate |= bench.count_replicas(3) == 0
+            await bench.clock.sleep(0.02)
+        assert held_by_rate
+        assert 3 not in (await bench.view.observe(bench.kafka, leaving=(3,))).in_use
 
     run_bench(test)
 

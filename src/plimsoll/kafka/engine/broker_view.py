@@ -65,10 +65,17 @@ class ConnectedBrokerView:
             cluster_id=nodes.cluster_id,
             registered=alive,
             fenced=frozenset(broker.id for broker in nodes.brokers if broker.is_registered and broker.is_fenced),
-            in_use=in_use | {broker for broker, holds in zip(looks_empty, has_logs, strict=True) if holds},
+            in_use=in_use
+            | {broker for broker, holds in zip(looks_empty, has_logs, strict=True) if holds}
+            | self._list_throttled(kafka),
             replicas={broker: len(partitions) for broker, partitions in placement.partitions.items()},
             voters=nodes.voters,
         )
+
+    def _list_throttled(self, kafka: Kafka) -> frozenset[int]:
+        """A broker that went before the end of the execution would keep its rate: only itself can remove it."""
+        engine = self._connections.find_engine(kafka)
+        return frozenset() if engine is None else engine.list_throttled_brokers()
 
     async def list_alive(self, kafka: Kafka) -> frozenset[int]:
         admin = await self._connections.get_admin(kafka)

@@ -130,5 +130,8 @@ class Engine:
     def get_progress(self) -> ExecutionProgress:
         return self._executor.get_progress()
 
+    def list_throttled_brokers(self) -> frozenset[int]:
+        return self._executor.list_throttled_brokers()
+
     async def _describe(self) -> ClusterDescription:
         return apply_capacities(await self._source.describe(), self._capacities)

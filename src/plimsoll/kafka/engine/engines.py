@@ -109,6 +109,11 @@ class BrokerConnections:
             await self._close(key)
         self._locks.pop(key, None)
 
+    def find_engine(self, kafka: Kafka) -> Engine | None:
+        """The running engine of a Kafka."""
+        entry = self._entries.get(_build_key(kafka))
+        return None if entry is None else entry.engine
+
     def list_engines(self) -> list[tuple[tuple[str, str], Engine]]:
         """The running engines, by namespace and name of their Kafkas."""
         return [(key, entry.engine) for key, entry in sorted(self._entries.items()) if entry.engine is not None]

@@ -202,6 +202,11 @@ class Executor:
             return ExecutionProgress(state=ExecutorState.STARTING_EXECUTION, execution_id=self._starting_id)
         return ExecutionProgress()
 
+    def list_throttled_brokers(self) -> frozenset[int]:
+        """The brokers whose rates the running execution has set, and will remove."""
+        rates = () if self._execution is None else self._execution.context.throttles.rates
+        return frozenset(rate.broker for rate in rates)
+
     async def clean_up(self) -> bool:
         """Remove throttles that an ended execution left on brokers that were down. True: nothing is left."""
         if self._execution is not None:

@@ -8,9 +8,6 @@ from plimsoll.kafka.executor.phases.judging import is_ours
 from plimsoll.kafka.model.executions import TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from plimsoll.kafka.brokers.ports import Reassignment
     from plimsoll.kafka.executor.context import ExecutionContext
     from plimsoll.kafka.executor.observing import ClusterView
     from plimsoll.kafka.model.description import TopicPartition
@@ -32,14 +29,14 @@ class LookTimes:
         self._tasks = context.tasks.inter_broker
         self._ended_s: float | None = None
         self._took_s = 0.0
-        self._listed: Mapping[TopicPartition, Reassignment] = {}
+        self._others: set[TopicPartition] = set()
         self._options: ExecutionOptions | None = None
 
     def note(self, began_s: float, view: ClusterView) -> None:
         """A look has ended."""
         self._ended_s = self._context.now_s
         self._took_s = self._ended_s - began_s
-        self._listed = view.reassignments
+        self._others = self._list_others(view)
         self._options = self._context.options
 
     def is_due(self, view: ClusterView) -> bool:
@@ -59,6 +56,10 @@ class LookTimes:
             return True
         has_pending = any(task.state is TaskState.PENDING for task in self._tasks.tasks)
         if has_pending or not context.throttles.is_clear:
-            has_changed = len(listed) < len(under_way) or view.reassignments.keys() != self._listed.keys()
+            has_changed = len(listed) < len(under_way) or self._list_others(view) != self._others
             return since_s >= (min(self._took_s, interval_s) if has_changed else interval_s)
         return since_s >= interval_s * (ENDED_INTERVALS if len(listed) < len(under_way) else QUIET_INTERVALS)
+
+    def _list_others(self, view: ClusterView) -> set[TopicPartition]:
+        """Reassignments of other clients. A movement may wait for one of them."""
+        return set(view.reassignments) - {task.key for task in self._tasks.under_way}
