@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from plimsoll.core.plans import Ref
+from plimsoll.journal.entries import Query
 from tests.kafka.controllers.operator_bench import API, OperatorBench
 from tests.kafka.controllers.pod_set_cluster import SETS
-from tests.objects.crds.kafka_definitions import list_our_definitions, list_strimzi_definitions
+from tests.objects.crds.kafka_definitions import NAMESPACE, list_our_definitions, list_strimzi_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,12 +153,17 @@ def test_k07_a_broker_that_has_left_is_unregistered(definitions: Callable[[], li
     with OperatorBench(definitions=definitions()) as bench:
         bench.make_cluster(brokers=4, topic=False)
         bench.scale(3)
-        bench.step(2)
+        bench.step(3)
         assert bench.live == ["c-p-0", "c-p-1", "c-p-2"]
         assert bench.brokers.catch_up().brokers[3].is_registered, "its last heartbeat is too recent"
         bench.run.advance_by(60)
         bench.step()
         assert not bench.brokers.catch_up().brokers[3].is_registered
+        broker = Ref(kind="broker", namespace=NAMESPACE, name="c.3")
+        entries = bench.run.run_until(bench.journal.list_entries(Query(ref=broker)))
+        codes = [not_done.reason.code for entry in entries for not_done in entry.plan.not_done]
+        assert codes == ["BrokerNotFenced"], "once, however often it was tried"
+        assert [action.verb for entry in entries for action in entry.plan.actions] == ["unregister"]
 
 
 def test_k08_without_the_feature_a_broker_with_replicas_stays():

@@ -51,6 +51,8 @@ class ConnectedBrokerView:
         self._engines = engines
         self._cruise_controls = cruise_controls
         self._journal = journal
+        self._refused: dict[tuple[str, str], dict[int, Reason]] = {}
+        """By Kafka and broker: why its registration stays."""
 
     async def observe(self, kafka: Kafka, *, leaving: Collection[int] = ()) -> BrokerSnapshot:
         admin = await self._connections.get_admin(kafka)
@@ -116,8 +118,19 @@ class ConnectedBrokerView:
         admin = await self._connections.get_admin(kafka)
         if self._journal is None:
             return await unregister_broker(admin, broker, is_gone)
-        journal = ClusterJournal(self._journal, kafka.metadata.namespace, kafka.metadata.name)
-        return await unregister_and_record(admin, broker, is_gone, journal=journal, clock=self._clock)
+        namespace, name = kafka.metadata.namespace, kafka.metadata.name
+        refused = self._refused.setdefault((namespace, name), {})
+        refusal = await unregister_and_record(
+            admin,
+            broker,
+            is_gone,
+            journal=ClusterJournal(self._journal, namespace, name),
+            clock=self._clock,
+            known=refused.pop(broker, None),
+        )
+        if refusal is not None:
+            refused[broker] = refusal
+        return refusal
 
     async def configure(self, kafka: Kafka, pools: Collection[KafkaNodePool]) -> tuple[Reason, ...]:
         if self._engines is None:
@@ -131,6 +144,7 @@ class ConnectedBrokerView:
         return problems
 
     async def forget(self, namespace: str, name: str) -> None:
+        self._refused.pop((namespace, name), None)
         await (self._engines or self._connections).close_cluster(namespace, name)
 
 

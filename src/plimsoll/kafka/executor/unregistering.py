@@ -47,10 +47,21 @@ async def unregister_broker(admin: KafkaAdmin, broker: int, is_gone: Callable[[i
 
 
 async def unregister_and_record(
-    admin: KafkaAdmin, broker: int, is_gone: Callable[[int], Awaitable[bool]], *, journal: Journal, clock: Clock
+    admin: KafkaAdmin,
+    broker: int,
+    is_gone: Callable[[int], Awaitable[bool]],
+    *,
+    journal: Journal,
+    clock: Clock,
+    known: Reason | None = None,
 ) -> Reason | None:
-    """As `unregister_broker`; the journal has what was done, or why it was not."""
+    """As `unregister_broker`; the journal has what was done, or why it was not.
+
+    `known`: the refusal of the attempt before. It is not recorded again.
+    """
     refusal = await unregister_broker(admin, broker, is_gone)
+    if refusal is not None and known is not None and refusal.code == known.code:
+        return refusal
     plan = build_unregistration(broker, refusal, at=clock.now())
     await journal.append(plan, tuple(Outcome(action=action, result=Result.DONE) for action in plan.actions))
     return refusal
