@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from plimsoll.console.shared_answers import KEEP_S
 from plimsoll.core.plans import NotDone, Plan, Reason, Ref
 from plimsoll.journal.entries import Query
 from tests.console.console_world import TOKEN, ConsoleWorld
@@ -114,6 +115,7 @@ def test_pods_wait_by_reason(world: ConsoleWorld) -> None:
 
 def test_a_pod_without_a_decision_waits_too(world: ConsoleWorld) -> None:
     world.add_pod("new-0")
+    world.run.advance_by(KEEP_S)
     groups = world.get("/api/waiting")["pods"]
     assert [group["pods"] for group in groups if not group["code"]] == [["pod/here/new-0"]]
     world.ask("DELETE", "/api/v1/namespaces/here/pods/new-0?gracePeriodSeconds=0")

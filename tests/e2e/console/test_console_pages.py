@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.e2e.console.browsers import OpenPage
     from tests.e2e.up.up_processes import UpProcess
 
-PAGES = ("", "nodes", "waiting", "decisions", "kafka", "tidb", "fleet")
+PAGES = ("", "nodes", "waiting", "decisions", "cost", "kafka", "tidb", "fleet")
 WITHIN_MS = 60_000
 MARKUP = "<img src=x onerror=window.hacked=1>\u202e\u0007"
 HOSTILE = {
@@ -86,6 +86,14 @@ def test_decisions_are_those_of_the_journal(cluster: UpProcess, opened: OpenPage
     opened.show("decisions")
     opened.page.wait_for_selector("details.decision", timeout=WITHIN_MS)
     assert "nodes:" in opened.read("#decisions")
+
+
+def test_the_cost_page_draws_cost_and_bound(opened: OpenPage) -> None:
+    opened.show("cost")
+    opened.page.wait_for_selector("figure svg path.bound", timeout=WITHIN_MS)
+    answer = opened.page.evaluate("fetch('/api/costs').then((answer) => answer.json())")
+    assert len(answer["cost"]) == len(answer["bound"]) == len(answer["at"]) > 0
+    assert "workers" in opened.read("figure:nth-of-type(2) .legend")
 
 
 @pytest.mark.parametrize("page", PAGES)

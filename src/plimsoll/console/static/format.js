@@ -7,8 +7,16 @@ export function time(moment) {
   return Number.isNaN(date.getTime()) ? "–" : date.toISOString().replace("T", " ").slice(0, 19) + " UTC";
 }
 
+let aheadMs = 0;
+
+/** Ages are counted by the clock of the server: that of this machine may be wrong. @param {unknown} moment */
+export function setServerTime(moment) {
+  const time = typeof moment === "string" ? new Date(moment).getTime() : Number.NaN;
+  if (Number.isFinite(time)) aheadMs = time - Date.now();
+}
+
 /** @param {string | null | undefined} moment @param {number} [now] */
-export function ago(moment, now = Date.now()) {
+export function ago(moment, now = Date.now() + aheadMs) {
   if (!moment) return "–";
   const seconds = (now - new Date(moment).getTime()) / 1000;
   return Number.isFinite(seconds) ? `${duration(Math.max(0, seconds))} ago` : "–";

@@ -3,7 +3,7 @@
 import { getJson } from "./api.js";
 import { el, problem, quiet, refLink, table } from "./dom.js";
 import { sparkline } from "./charts.js";
-import { ago, count, money, time } from "./format.js";
+import { ago, count, money, setServerTime, time } from "./format.js";
 import { decisionLine, decisionParts } from "./reasons.js";
 
 /** @typedef {{root: HTMLElement, query: URLSearchParams, path: string[], isCurrent: () => boolean}} Page */
@@ -20,6 +20,7 @@ export function refresh(page, path, show) {
   const load = async () => {
     try {
       const data = await getJson(path);
+      setServerTime(data.at);
       const text = JSON.stringify({ ...data, at: null });
       if (!isClosed && text !== shown && !hasOpen(page.root, shown)) {
         shown = text;
@@ -252,10 +253,12 @@ function tidbAutoscaler(autoscaler) {
     { class: "card wide" },
     el("h2", {}, refLink(autoscaler.ref)),
     el("p", {}, `TidbCluster ${autoscaler.cluster}`),
-    table(
-      ["Component", "Group", "Replicas", "Wanted", "Last direction", "Reason", "Last change"],
-      autoscaler.groups.map((/** @type {any} */ group) => [group.component, group.group, group.replicas ?? "–", group.wanted ?? "–", group.direction || "–", group.reason || "–", time(group.at)]),
-    ),
+    autoscaler.groups.length
+      ? table(
+          ["Component", "Group", "Replicas", "Wanted", "Last direction", "Reason", "Last change"],
+          autoscaler.groups.map((/** @type {any} */ group) => [group.component, group.group, group.replicas ?? "–", group.wanted ?? "–", group.direction || "–", group.reason || "–", time(group.at)]),
+        )
+      : quiet("No group was scaled yet."),
     table(
       ["Condition", "Status", "Reason", "Message"],
       autoscaler.conditions.map((/** @type {any} */ condition) => [condition.type, condition.status, condition.reason, condition.message]),

@@ -13,13 +13,14 @@ from plimsoll.core.formatting import format_count
 from plimsoll.core.values import Value
 from plimsoll.journal.entries import Query
 from plimsoll.kube.errors import ApiCallFailed, NotFound
+from plimsoll.nodes.reporting.requests import REQUEST
 from plimsoll.objects.api.kafka import Kafka
 from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
 from plimsoll.objects.api.tidb import TidbClusterAutoScaler
 from plimsoll.web.responses import build_json_response
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
     from plimsoll.console.costs.history import CostHistory
     from plimsoll.console.views.ports import ClusterInformers, DecisionSource
     from plimsoll.core.clock import Clock
+    from plimsoll.journal.entries import Entry
     from plimsoll.kube.client import Client
     from plimsoll.objects.api.meta import WireObject
 
 
+REQUESTS: Final = "requests"
 _TREND_POINTS: Final = 60
+_ENTRIES_READ: Final = 50
 
 
 class Level(Value):
@@ -50,7 +54,7 @@ LEVELS: Final = (
     Level(
         name="Groups of pods",
         page="waiting",
-        subsystem="requests",
+        subsystem=REQUESTS,
         noun="request",
         start="plimsoll run nodes --enable-provisioning-requests",
     ),
@@ -111,7 +115,7 @@ class OverviewView:
         }
 
     async def _describe_level(self, level: Level) -> dict[str, Any]:
-        last = await self._source.list_entries(Query(subsystem=level.subsystem, limit=1))
+        last = await self._list_last(level)
         count, detail = await self._count(level)
         return {
             "name": level.name,
@@ -122,6 +126,13 @@ class OverviewView:
             "start": "" if level.subsystem in self._running else level.start,
             "last": summarize(last[0]) if last else None,
         }
+
+    async def _list_last(self, level: Level) -> Sequence[Entry]:
+        """The newest decision of a level. Requests are decided about by the node autoscaler."""
+        if level.subsystem != REQUESTS:
+            return await self._source.list_entries(Query(subsystem=level.subsystem, limit=1))
+        entries = await self._source.list_entries(Query(subsystem="nodes", limit=_ENTRIES_READ))
+        return [entry for entry in entries if any(ref.kind == REQUEST for ref in entry.list_subjects())][:1]
 
     async def _count(self, level: Level) -> tuple[int | None, str]:
         """The number of objects, and what else to know; None: they cannot be seen."""
