@@ -6,7 +6,8 @@ and named tuples of these. `@kernel("result(arguments)")` gives the signature in
 takes C-contiguous, writable arrays, calls other kernels by name, never divides by 0, and does not sum with numpy, which
 uses its own order of additions. So both ways of running it give the same numbers, bit by bit. `allocates=False`: the
 kernel creates no array, not even a temporary one. Its machine code then counts no references, which would be most of
-the work of small kernels that are called millions of times.
+the work of small kernels that are called millions of times. `inlined=True`: it becomes part of the machine code of its
+callers, which saves the copies of its arguments.
 
 Compiling takes tens of seconds, loading the result from disk a fraction of one. `PLIMSOLL_KERNELS` selects the mode:
 `plain` never uses numba, `numba` compiles what is called, `auto` (the default) uses machine code if the cache on disk
@@ -67,10 +68,13 @@ _READY: Final = "ready"
 class Kernel(Generic[P, R]):
     """A function that runs as machine code if that is ready, else as Python."""
 
-    def __init__(self, plain: Callable[P, R], signature: str | None, *, allocates: bool = True) -> None:
+    def __init__(
+        self, plain: Callable[P, R], signature: str | None, *, allocates: bool = True, inlined: bool = False
+    ) -> None:
         self.plain: Final = plain
         self.signature: Final = signature
         self.allocates: Final = allocates
+        self.inlined: Final = inlined
         self._fast: Callable[P, R] | None = None
         functools.update_wrapper(self, plain)
 
@@ -87,11 +91,13 @@ class Kernel(Generic[P, R]):
             return self._fast
 
 
-def kernel(signature: str | None = None, *, allocates: bool = True) -> Callable[[Callable[P, R]], Kernel[P, R]]:
+def kernel(
+    signature: str | None = None, *, allocates: bool = True, inlined: bool = False
+) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     """Mark a function as a kernel: `@kernel()`, or `@kernel("i8(i8[:,::1], f8[::1], b1)")`."""
 
     def mark(plain: Callable[P, R]) -> Kernel[P, R]:
-        made = Kernel(plain, signature, allocates=allocates)
+        made = Kernel(plain, signature, allocates=allocates, inlined=inlined)
         _kernels.append(made)
         return made
 
@@ -265,7 +271,7 @@ def _compile_kernel(kernel_: Kernel[P, R], numba: Any, *, calling: dict[str, Cal
     numba.config.CACHE_DIR = str(find_cache_directory())
     cached = _is_writable(find_cache_directory())
     signature = kernel_.signature or _read_signature(kernel_.plain, numba)
-    options = {"cache": cached, "nogil": True, "error_model": "numpy"}
+    options = {"cache": cached, "nogil": True, "error_model": "numpy", "forceinline": kernel_.inlined}
     # Numba's own word for doing without its run time, which is what counts references.
     compiler: Any = (
         numba.njit(signature, **options) if kernel_.allocates else numba.njit(signature, **options, _nrt=False)

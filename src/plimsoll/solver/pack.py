@@ -76,7 +76,10 @@ def pack_with_keys(problem: PackingProblem, effort: Effort) -> Solution:
 
     The program behind the bound of `pack` takes longer there than everything else, and says little.
     """
-    packed = pack_mixed(problem, effort)
+    # Exchanges make up for a poor start, but not for items that were left.
+    packed = pack_mixed(problem, replace(effort, value_vectors=1))
+    if packed.left.any():
+        packed = pack_mixed(problem, effort)
     served = replace(problem, counts=problem.counts - packed.left)
     bound = compute_bound(served, effort=effort, enough=0.0)
     if packed.cost > bound.cost * (1 + effort.gap):

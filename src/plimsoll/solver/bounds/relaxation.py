@@ -7,12 +7,13 @@ items fit, than `per_bin` says, or than there are; a key of which a bin takes on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from plimsoll.solver.layout import compute_max_per_bin
+from plimsoll.solver.problem import UNBOUNDED
 
 if TYPE_CHECKING:
     from plimsoll.solver.problem import Flags, Floats, Ints, PackingProblem
@@ -73,6 +74,35 @@ def number_rows(flags: Flags) -> Ints:
     )
     kinds: Ints = np.unique(words, return_inverse=True)[1].astype(np.int64).ravel()
     return kinds
+
+
+def merge_equal_classes(problem: PackingProblem, item_values: Floats) -> tuple[PackingProblem, Floats]:
+    """The same problem with one class for all that take and may use the same, and the mean value of its items.
+
+    Classes that are kept apart only from themselves stay apart: together they would exclude each other.
+    """
+    keyed = problem.exclusive.any(axis=1)
+    apart = np.where((problem.per_bin < UNBOUNDED) & ~keyed, np.arange(1, len(keyed) + 1), 0)
+    columns = (
+        problem.requests,
+        problem.exclusive.astype(np.int64),
+        np.column_stack((apart, problem.per_bin, number_rows(np.ascontiguousarray(problem.allowed.T)))),
+    )
+    _, first, group = np.unique(np.hstack(columns), axis=0, return_index=True, return_inverse=True)
+    group = group.reshape(-1)
+    counts = np.zeros(len(first), dtype=np.int64)
+    np.add.at(counts, group, problem.counts)
+    worth = np.zeros(len(first))
+    np.add.at(worth, group, item_values * problem.counts)
+    merged = replace(
+        problem,
+        requests=problem.requests[first],
+        counts=counts,
+        allowed=np.ascontiguousarray(problem.allowed[:, first]),
+        per_bin=problem.per_bin[first],
+        exclusive=problem.exclusive[first],
+    )
+    return merged, worth / np.maximum(counts, 1)
 
 
 def _find_closed_types(problem: PackingProblem) -> Flags:

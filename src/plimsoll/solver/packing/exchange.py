@@ -6,6 +6,7 @@ every bin to the size of some type. The number of tries is fixed, and the sequen
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -13,13 +14,13 @@ import numpy as np
 
 from plimsoll.solver.packing.exchange_kernel import Bins, Shelf, search
 from plimsoll.solver.packing.solution import is_valid
-from plimsoll.solver.problem import BinPattern, Packing
+from plimsoll.solver.problem import UNBOUNDED, BinPattern, Packing
 
 if TYPE_CHECKING:
     from plimsoll.solver.problem import Floats, Ints, PackingProblem
 
-TRIES_PER_ITEM: Final = 400
-MOST_TRIES: Final = 1_500_000
+TRIES_PER_ITEM: Final = 800
+MOST_TRIES: Final = 4_500_000
 HEAT: Final = 0.15
 """What a move may cost at first, as a share of the cheapest price."""
 _TINY: Final = 1e-9
@@ -41,14 +42,17 @@ def exchange_items(problem: PackingProblem, packing: Packing, *, tries: int | No
 
 
 def _build_shelf(problem: PackingProblem, order: Ints) -> Shelf:
+    # A cap is one more resource, of which each item of the class takes one.
+    capped = np.flatnonzero(problem.per_bin < UNBOUNDED)
+    own = np.eye(len(problem.counts), dtype=np.int64)[:, capped]
+    caps = np.tile(problem.per_bin[capped], (len(order), 1))
     patterns, kind = np.unique(problem.allowed[order].T, axis=0, return_inverse=True)
     return Shelf(
-        takes=np.ascontiguousarray(problem.requests, dtype=np.int64),
-        capacity=np.ascontiguousarray(problem.capacity[order], dtype=np.int64),
+        takes=np.ascontiguousarray(np.hstack((problem.requests, own)), dtype=np.int64),
+        capacity=np.ascontiguousarray(np.hstack((problem.capacity[order], caps)), dtype=np.int64),
         price=np.ascontiguousarray(problem.price[order], dtype=np.float64),
         kind=np.ascontiguousarray(kind.reshape(-1), dtype=np.int64),
         allowed=np.ascontiguousarray(patterns, dtype=np.bool_),
-        most=np.ascontiguousarray(problem.per_bin, dtype=np.int64),
         keys=np.ascontiguousarray(problem.exclusive, dtype=np.bool_),
         heat=HEAT * float(problem.price.min()),
     )
@@ -71,22 +75,21 @@ def _build_bins(shelf: Shelf, packing: Packing, order: Ints) -> Bins:
     np.add.at(used, inside, shelf.takes[classes])
     kinds = np.zeros((len(types), len(shelf.allowed)), dtype=np.int64)
     np.add.at(kinds, (inside, shelf.kind[classes]), 1)
-    held = np.zeros((len(types), len(shelf.takes)), dtype=np.int64)
-    np.add.at(held, (inside, classes), 1)
     keyed = np.zeros((len(types), shelf.keys.shape[1]), dtype=np.int64)
     np.add.at(keyed, inside, shelf.keys[classes])
-    return Bins(classes, inside, np.array(types, dtype=np.int64), used, kinds, held, keyed)
+    return Bins(classes, inside, np.array(types, dtype=np.int64), used, kinds, keyed)
 
 
 def _collect(bins: Bins, packing: Packing, order: Ints, price: Floats) -> Packing:
-    found: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
-    for bin_ in np.flatnonzero(bins.type >= 0).tolist():
-        classes = np.flatnonzero(bins.held[bin_])
-        key = (int(order[bins.type[bin_]]), tuple(classes.tolist()), tuple(bins.held[bin_, classes].tolist()))
-        found[key] = found.get(key, 0) + 1
+    contents: dict[int, Counter[int]] = {}
+    for bin_, number in zip(bins.item_bin.tolist(), bins.item_class.tolist(), strict=True):
+        contents.setdefault(bin_, Counter())[number] += 1
+    found: Counter[tuple[int, tuple[tuple[int, int], ...]]] = Counter()
+    for bin_ in sorted(contents):
+        found[int(order[bins.type[bin_]]), tuple(sorted(contents[bin_].items()))] += 1
     patterns = tuple(
-        BinPattern(type=type_, bins=many, classes=classes, items=items)
-        for (type_, classes, items), many in found.items()
+        BinPattern(type=type_, bins=many, classes=tuple(dict(content)), items=tuple(dict(content).values()))
+        for (type_, content), many in found.items()
     )
     cost = sum(float(price[pattern.type]) * pattern.bins for pattern in patterns)
     return Packing(patterns=patterns, left=packing.left, cost=cost)

@@ -29,8 +29,6 @@ class Shelf(NamedTuple):
     """[C]: classes of one kind may use the same types."""
     allowed: FlagMatrix
     """[kinds, T]"""
-    most: IntVector
-    """[C]"""
     keys: FlagMatrix
     """[C, K]"""
     heat: float
@@ -48,15 +46,24 @@ class Bins(NamedTuple):
     """[B, R]"""
     kinds: IntMatrix
     """[B, kinds]: items of each kind."""
-    held: IntMatrix
-    """[B, C]"""
     keyed: IntMatrix
     """[B, K]"""
 
 
-@kernel()
+class Move(NamedTuple):
+    """An item that goes to another bin, and one that comes back."""
+
+    moved: int
+    """The class of the item."""
+    back: int
+    """The class of the item that comes back, -1 if none does."""
+    source: int
+    target: int
+
+
+@kernel(allocates=False)
 def search(shelf: Shelf, bins: Bins, tries: int) -> None:
-    """Try so many moves."""
+    """Try so many moves: an item to the bin of another one, or both exchanged."""
     items, seed = bins.item_class.size, 20_261_119
     for attempt in range(tries):
         seed = (seed * 1103515245 + 12345) % 2147483648
@@ -64,72 +71,72 @@ def search(shelf: Shelf, bins: Bins, tries: int) -> None:
         chance = ((seed >> 8) % 65536) / 65536.0
         seed = (seed * 1103515245 + 12345) % 2147483648
         other = (seed >> 4) % items
-        if bins.item_bin[first] != bins.item_bin[other]:
-            heat = shelf.heat * (1.0 - attempt / (COOLED * tries))
-            try_move(shelf, bins, first, other, (seed >> 24) % 3 > 0, heat * chance if heat > 0.0 else 0.0)
+        swapped = (seed >> 24) % 3 > 0
+        back = bins.item_class[other] if swapped else -1
+        move = Move(bins.item_class[first], back, bins.item_bin[first], bins.item_bin[other])
+        if move.source == move.target or move.moved == back or not is_within_keys(shelf, bins, move):
+            continue
+        heat = shelf.heat * (1.0 - attempt / (COOLED * tries))
+        shift_kinds(shelf, bins, move, 1)
+        if settle(shelf, bins, move, heat * chance if heat > 0.0 else 0.0):
+            shift_amounts(shelf, bins, move)
+            bins.item_bin[first] = move.target
+            if swapped:
+                bins.item_bin[other] = move.source
+        else:
+            shift_kinds(shelf, bins, move, -1)
 
 
-@kernel()
-def try_move(shelf: Shelf, bins: Bins, first: int, other: int, swapped: bool, allowance: float) -> None:
-    """Move an item to the bin of another one, or exchange both; keep it if it is better, but for the allowance."""
-    source, target = bins.item_bin[first], bins.item_bin[other]
-    moved, back = bins.item_class[first], bins.item_class[other]
-    if swapped and moved == back:
-        return
-    shift(shelf, bins, moved, source, target)
-    if swapped:
-        shift(shelf, bins, back, target, source)
-    kept = False
-    if is_within_caps(shelf, bins, moved, target) and (not swapped or is_within_caps(shelf, bins, back, source)):
-        kept = settle(shelf, bins, source, target, allowance)
-    if kept:
-        bins.item_bin[first] = target
-        if swapped:
-            bins.item_bin[other] = source
-    else:
-        shift(shelf, bins, moved, target, source)
-        if swapped:
-            shift(shelf, bins, back, source, target)
+@kernel(allocates=False, inlined=True)
+def is_within_keys(shelf: Shelf, bins: Bins, move: Move) -> bool:
+    """Whether both bins hold at most one item of each key after the move."""
+    for k in range(shelf.keys.shape[1]):
+        goes = shelf.keys[move.moved, k]
+        comes = move.back >= 0 and shelf.keys[move.back, k]
+        if goes and not comes and bins.keyed[move.target, k] > 0:
+            return False
+        if comes and not goes and bins.keyed[move.source, k] > 0:
+            return False
+    return True
 
 
-@kernel()
-def shift(shelf: Shelf, bins: Bins, item: int, source: int, target: int) -> None:
-    """Change the sums of both bins for an item of a class that goes from one to the other."""
+@kernel(allocates=False, inlined=True)
+def shift_kinds(shelf: Shelf, bins: Bins, move: Move, by: int) -> None:
+    """Count the kinds in both bins for a move that is made (1) or taken back (-1)."""
+    bins.kinds[move.source, shelf.kind[move.moved]] -= by
+    bins.kinds[move.target, shelf.kind[move.moved]] += by
+    if move.back >= 0:
+        bins.kinds[move.target, shelf.kind[move.back]] -= by
+        bins.kinds[move.source, shelf.kind[move.back]] += by
+
+
+@kernel(allocates=False, inlined=True)
+def shift_amounts(shelf: Shelf, bins: Bins, move: Move) -> None:
+    """Change the sums of both bins for a move that is made."""
     for r in range(shelf.takes.shape[1]):
-        bins.used[source, r] -= shelf.takes[item, r]
-        bins.used[target, r] += shelf.takes[item, r]
-    bins.kinds[source, shelf.kind[item]] -= 1
-    bins.kinds[target, shelf.kind[item]] += 1
-    bins.held[source, item] -= 1
-    bins.held[target, item] += 1
+        amount = shelf.takes[move.moved, r] - (shelf.takes[move.back, r] if move.back >= 0 else 0)
+        bins.used[move.source, r] -= amount
+        bins.used[move.target, r] += amount
     for k in range(shelf.keys.shape[1]):
-        if shelf.keys[item, k]:
-            bins.keyed[source, k] -= 1
-            bins.keyed[target, k] += 1
+        if shelf.keys[move.moved, k]:
+            bins.keyed[move.source, k] -= 1
+            bins.keyed[move.target, k] += 1
+        if move.back >= 0 and shelf.keys[move.back, k]:
+            bins.keyed[move.source, k] += 1
+            bins.keyed[move.target, k] -= 1
 
 
-@kernel()
-def is_within_caps(shelf: Shelf, bins: Bins, item: int, bin_: int) -> bool:
-    """Whether a bin may hold an item of the class beside what it holds now."""
-    if bins.held[bin_, item] > shelf.most[item]:
-        return False
-    shared = 0
-    for k in range(shelf.keys.shape[1]):
-        if shelf.keys[item, k] and bins.keyed[bin_, k] > 1:
-            shared += 1
-    return shared == 0
-
-
-@kernel()
-def settle(shelf: Shelf, bins: Bins, source: int, target: int, allowance: float) -> bool:
-    """Give both bins their cheapest types if that costs less than before, but for the allowance; whether it does."""
-    now_target = find_type(shelf, bins, target)
+@kernel(allocates=False, inlined=True)
+def settle(shelf: Shelf, bins: Bins, move: Move, allowance: float) -> bool:
+    """Give both bins their cheapest types, if that costs less than before, but for the allowance; whether it does."""
+    source, target = move.source, move.target
+    before = shelf.price[bins.type[source]] + shelf.price[bins.type[target]]
+    now_target = find_type(shelf, bins, Arrival(target, move.moved, move.back), before + allowance)
     if now_target < 0:
         return False
-    now_source = find_type(shelf, bins, source)
+    now_source = find_type(shelf, bins, Arrival(source, move.back, move.moved), before + allowance)
     if now_source == NONE_HOLDS:
         return False
-    before = shelf.price[bins.type[source]] + shelf.price[bins.type[target]]
     after = shelf.price[now_target] + (shelf.price[now_source] if now_source >= 0 else 0.0)
     if before - after + allowance <= TINY:
         return False
@@ -137,25 +144,45 @@ def settle(shelf: Shelf, bins: Bins, source: int, target: int, allowance: float)
     return True
 
 
-@kernel()
-def find_type(shelf: Shelf, bins: Bins, bin_: int) -> int:
-    """The cheapest type near the present one that holds a bin; -1 for an empty bin, `NONE_HOLDS` if none does."""
+class Arrival(NamedTuple):
+    """What a move changes in one bin: a class that comes and one that goes; -1 for none."""
+
+    bin: int
+    comes: int
+    goes: int
+
+
+@kernel(allocates=False, inlined=True)
+def find_type(shelf: Shelf, bins: Bins, arrival: Arrival, ceiling: float) -> int:
+    """The cheapest type near the present one that holds a bin after a move, whose kinds are counted already.
+
+    -1 for an empty bin, `NONE_HOLDS` if no type that is cheaper than the ceiling does.
+    """
     total = 0
     for kind in range(shelf.allowed.shape[0]):
-        total += bins.kinds[bin_, kind]
+        total += bins.kinds[arrival.bin, kind]
     if total == 0:
         return -1
-    for type_ in range(max(bins.type[bin_] - BACK, 0), shelf.price.size):
-        holds = True
-        for r in range(shelf.takes.shape[1]):
-            if bins.used[bin_, r] > shelf.capacity[type_, r]:
-                holds = False
-                break
-        if holds:
-            for kind in range(shelf.allowed.shape[0]):
-                if bins.kinds[bin_, kind] > 0 and not shelf.allowed[kind, type_]:
-                    holds = False
-                    break
-        if holds:
+    for type_ in range(max(bins.type[arrival.bin] - BACK, 0), shelf.price.size):
+        if shelf.price[type_] >= ceiling:
+            break
+        if holds(shelf, bins, arrival, type_):
             return type_
     return NONE_HOLDS
+
+
+@kernel(allocates=False, inlined=True)
+def holds(shelf: Shelf, bins: Bins, arrival: Arrival, type_: int) -> bool:
+    """Whether a type holds a bin after a move."""
+    for r in range(shelf.takes.shape[1]):
+        amount = bins.used[arrival.bin, r]
+        if arrival.comes >= 0:
+            amount += shelf.takes[arrival.comes, r]
+        if arrival.goes >= 0:
+            amount -= shelf.takes[arrival.goes, r]
+        if amount > shelf.capacity[type_, r]:
+            return False
+    for kind in range(shelf.allowed.shape[0]):
+        if bins.kinds[arrival.bin, kind] > 0 and not shelf.allowed[kind, type_]:
+            return False
+    return True

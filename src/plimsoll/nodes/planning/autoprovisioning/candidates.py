@@ -78,13 +78,19 @@ class NewGroups:
 
 
 def find_new_groups(
-    snapshot: Snapshot, policy: Policy, limits: Sequence[ResourceLimit], daemons: DaemonSets, *, most: int
+    snapshot: Snapshot,
+    policy: Policy,
+    limits: Sequence[ResourceLimit],
+    daemons: DaemonSets,
+    *,
+    most: int,
+    reader: RequirementReader | None = None,
 ) -> NewGroups:
-    """Options for new groups; at most `most` groups are created in all."""
+    """Options for new groups; at most `most` groups are created in all. `reader` may know the pods already."""
     nodes = (state.node for state in snapshot.view.nodes.values())
     regions = map_zones_to_regions((*nodes, *(group.template for group in snapshot.groups)))
     types, left_out = _find_usable_types(snapshot, policy, limits, regions)
-    requirement_sets = read_requirements(snapshot.pending, RequirementReader.from_snapshot(snapshot, policy))
+    requirement_sets = read_requirements(snapshot.pending, reader or RequirementReader.from_snapshot(snapshot, policy))
     demands = Demands(snapshot.pending, requirement_sets, policy.nap.popularity)
     builder = _OptionBuilder(snapshot, policy, limits=limits, daemons=daemons)
     for compatible in _group_compatible(requirement_sets, policy):
@@ -144,11 +150,16 @@ class Demands:
             cpu = (demand[CPU] or _CPU_OF_A_POD_WITHOUT for demand in requirement_sets.demands)
             counts = [count * cpu_request for count, cpu_request in zip(counts, cpu, strict=True)]
         self.weights: Ints = np.array(counts, dtype=np.int64)
+        self._fitting: dict[tuple[int, ...], Flags] = {}
+        """By free resources: the zones of a machine type have the same."""
 
     def find_fitting(self, free: ResourceVector) -> Flags:
         """[entries]: whether one pod fits an empty node with these free resources."""
-        room = np.array([free[name] for name in self.names], dtype=np.int64)
-        return np.asarray(((self._requests <= room) | (self._requests <= 0)).all(axis=1), dtype=np.bool_)
+        room = tuple(free[name] for name in self.names)
+        if room not in self._fitting:
+            fitting = (self._requests <= np.array(room, dtype=np.int64)) | (self._requests <= 0)
+            self._fitting[room] = np.asarray(fitting.all(axis=1), dtype=np.bool_)
+        return self._fitting[room]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +236,7 @@ class _Candidate:
         """The taints of a group of this type, beside those that the machines bring."""
         self.taints = (*self.kind.taints, *self.group_taints)
         bare = template.build_node("", "", GroupProfile(taints=self.group_taints))
-        self.fits = demands.find_fitting(self.kind.allocatable - daemons.compute_overhead(bare).demand)
+        self.fits = demands.find_fitting(self.kind.allocatable - daemons.compute_overhead(bare).demand).copy()
         self._systems = [template.build_system_labels(zone) for zone in self.kind.zones or ("",)]
 
     def serves(self, pod_group: PodGroup, labels: Mapping[str, str]) -> bool:

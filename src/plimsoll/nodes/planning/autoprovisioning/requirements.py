@@ -100,12 +100,19 @@ class RequirementReader:
         self._transient = TransientTaints(policy.pods)
         self._how = policy.nap.taints
         self._label_rules = LabelRules(policy.nap, groups, self.system_keys)
+        self._known: dict[int, tuple[Pod, NodeRequirements]] = {}
+        """By identity of the pod, which is kept so that no other one gets it."""
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot, policy: Policy) -> RequirementReader:
         return cls(policy, snapshot.machine_types, snapshot.groups)
 
     def read(self, pod: Pod) -> NodeRequirements:
+        if id(pod) not in self._known:
+            self._known[id(pod)] = pod, self._read(pod)
+        return self._known[id(pod)][1]
+
+    def _read(self, pod: Pod) -> NodeRequirements:
         try:
             demand = compute_pod_demand(pod)
             pinned, problem = self._read_pinned_labels(pod)

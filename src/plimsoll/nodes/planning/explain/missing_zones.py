@@ -17,28 +17,47 @@ from plimsoll.nodes.model.reasons import ZONE_NOT_AVAILABLE
 from plimsoll.nodes.planning.autoprovisioning.requirements import NodeMatcher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from plimsoll.nodes.model.scale_up_plan import SkippedGroup
     from plimsoll.nodes.planning.problem.placement import Placement
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 
 
-def explain_zones_of_scale_up(problem: ScaleUpProblem, placement: Placement, option: int) -> tuple[Reason, ...]:
-    """The missing zones of all classes with pods on the new nodes of one option."""
-    classes = {number for batch in placement.batches if batch.option == option for number in batch.content}
-    found = [reason for number in sorted(classes) for reason in explain_missing_zones(problem, placement, number)]
-    return tuple({reason.message: reason for reason in found}.values())
+class MissingZones:
+    """The zones that a placement does without; what suits several classes is found once."""
 
+    def __init__(self, problem: ScaleUpProblem, placement: Placement) -> None:
+        self._problem = problem
+        self._placement = placement
+        self._has_spread = any(pod_class.has_spread for pod_class in problem.table)
+        self._known: dict[tuple[Hashable, ...], tuple[Reason, ...]] = {}
 
-def explain_missing_zones(problem: ScaleUpProblem, placement: Placement, number: int) -> Iterator[Reason]:
-    """One reason per zone without nodes, existing or planned, that suitable groups offer."""
-    if not problem.table.classes[number].has_spread:
-        return
-    for key in sorted({spread.key for spread in problem.rules.get_spreads(number)} - {HOSTNAME}):
+    def explain_scale_up(self, option: int) -> tuple[Reason, ...]:
+        """The missing zones of all classes with pods on the new nodes of one option."""
+        if not self._has_spread:
+            return ()
+        classes = {number for batch in self._placement.batches if batch.option == option for number in batch.content}
+        found = [reason for number in sorted(classes) for reason in self.explain(number)]
+        return tuple({reason.message: reason for reason in found}.values())
+
+    def explain(self, number: int) -> tuple[Reason, ...]:
+        """One reason per zone without nodes, existing or planned, that suitable groups offer."""
+        problem, pod_class = self._problem, self._problem.table.classes[number]
+        if not pod_class.has_spread:
+            return ()
+        form = pod_class.scheduling_key
+        keys = tuple(sorted({spread.key for spread in problem.rules.get_spreads(number)} - {HOSTNAME}))
+        suits = (keys, problem.allowed[:, number].tobytes(), form.node_constraints, form.tolerations)
+        if suits not in self._known:
+            self._known[suits] = tuple(reason for key in keys for reason in self._explain_key(number, key))
+        return self._known[suits]
+
+    def _explain_key(self, number: int, key: str) -> Iterator[Reason]:
+        problem = self._problem
         ids, values = problem.option_arrays.get_label_ids(key), problem.option_arrays.get_label_values(key)
-        offered = {values[ids[option]] for option in np.flatnonzero(problem.allowed[:, number]) if ids[option] >= 0}
-        planned = {values[ids[batch.option]] for batch in placement.batches if ids[batch.option] >= 0}
+        offered = {values[index] for index in np.unique(ids[problem.allowed[:, number]]).tolist() if index >= 0}
+        planned = {values[ids[batch.option]] for batch in self._placement.batches if ids[batch.option] >= 0}
         has_nodes = planned | {*problem.arrays.get_label_values(key)}
         refused = _find_refused_zones(problem, number, key)
         for zone in sorted({*refused, *offered} - has_nodes):

@@ -37,7 +37,8 @@ _ORDINARY: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 def explain_new_group(problem: ScaleUpProblem, placement: Placement, option: int) -> tuple[Reason, ...]:
     """Causes for the pods on the new nodes of one option; none if no existing group could be scaled up instead."""
     found: dict[str, list[str]] = {}
-    for number in _find_largest_classes(placement, option):
+    any_exists = any(candidate.exists for candidate in problem.options)
+    for number in _find_largest_classes(placement, option) if any_exists else ():
         for cause, groups in (
             *_explain_excluded_groups(problem, number),
             *_explain_unused_groups(problem, placement, option, number),
@@ -116,12 +117,14 @@ def _explain_unused_groups(
     problem: ScaleUpProblem, placement: Placement, option: int, number: int
 ) -> Iterator[tuple[str, list[str]]]:
     """Groups that accept such a pod, and why they were not scaled up."""
+    exists = np.array([candidate.exists for candidate in problem.options], dtype=np.bool_)
+    accepting = np.flatnonzero(problem.allowed[:, number] & exists).tolist()
+    if not accepting:
+        return
     nodes = placement.count_new_nodes(len(problem.options))
     left = placement.compute_room_left(problem)
-    for index in np.flatnonzero(problem.allowed[:, number]).tolist():
+    for index in accepting:
         candidate = problem.options[index]
-        if not candidate.exists:
-            continue
         broken = np.flatnonzero(problem.limits.use[index] > left).tolist()
         if nodes[index] >= candidate.max_size - candidate.size:
             yield "max size reached", [candidate.group]

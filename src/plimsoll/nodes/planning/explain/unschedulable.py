@@ -16,7 +16,7 @@ import numpy as np
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.node_templates import build_planned_node
 from plimsoll.nodes.model.reasons import MAX_SIZE_REACHED
-from plimsoll.nodes.planning.explain.missing_zones import explain_missing_zones
+from plimsoll.nodes.planning.explain.missing_zones import MissingZones
 from plimsoll.nodes.planning.explain.next_machines import explain_next_machines
 from plimsoll.nodes.planning.explain.rejections import LISTED, NAMED, explain_rejections, shorten_names
 from plimsoll.scheduling import DEFAULT_PROFILE
@@ -146,7 +146,7 @@ def explain_unschedulable(
     found = [
         *_explain_impossible(problem, number),
         *placement.refused.get(number, ()),
-        *explain_missing_zones(problem, placement, number),
+        *MissingZones(problem, placement).explain(number),
         *explain_next_machines(problem, number),
         *explain_rejections(problem, number, offered),
         *_explain_full(problem, placement, number, usable),

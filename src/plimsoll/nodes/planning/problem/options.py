@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Planner, Policy
     from plimsoll.nodes.model.scale_up_plan import LabelSet
     from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
+    from plimsoll.nodes.planning.autoprovisioning.requirements import RequirementReader
     from plimsoll.nodes.planning.state.resource_limits import Usage
     from plimsoll.objects.api.meta import ResourceList
 
@@ -63,9 +64,14 @@ class ScaleUpOptions:
 
 
 def find_options(
-    snapshot: Snapshot, policy: Policy, *, planner: Planner | None = None, usage: Usage | None = None
+    snapshot: Snapshot,
+    policy: Policy,
+    *,
+    planner: Planner | None = None,
+    usage: Usage | None = None,
+    reader: RequirementReader | None = None,
 ) -> ScaleUpOptions:
-    """All options. `planner` defaults to that of the policy; `usage` saves measuring the snapshot again."""
+    """All options. `planner` defaults to that of the policy; `usage` and `reader` save measuring and reading again."""
     known = are_prices_known(snapshot, policy.overlay)
     chosen = planner or policy.planning.choose_planner(prices_are_known=known)
     limits = find_limits(usage or measure_usage(snapshot.view), policy, chosen)
@@ -76,7 +82,7 @@ def find_options(
     if policy.nap.enabled and room.left <= 0:
         left_out.append(SkippedGroup(group="", machine_type="", code=room.code, reason=room.cap))
     elif policy.nap.enabled:
-        made = find_new_groups(snapshot, policy, limits, daemons, most=room.left)
+        made = find_new_groups(snapshot, policy, limits, daemons, most=room.left, reader=reader)
         found += made.options
         left_out += made.skipped_groups
     return ScaleUpOptions(

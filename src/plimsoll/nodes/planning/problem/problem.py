@@ -99,8 +99,10 @@ class ScaleUpProblem:
         )
         arrays = arrays_cache.update(snapshot.view, resources=table.resources)
         planner = _choose_planner(snapshot, policy)
+        reader = RequirementReader.from_snapshot(snapshot, policy)
         option_set = _group_into_tiers(
-            find_options(snapshot, policy, planner=planner, usage=measure_usage_of_arrays(arrays)), policy
+            find_options(snapshot, policy, planner=planner, usage=measure_usage_of_arrays(arrays), reader=reader),
+            policy,
         )
         option_arrays = NodeArrays.from_states(
             [_build_empty_node(option) for option in option_set.options], resources=table.resources
@@ -110,7 +112,7 @@ class ScaleUpProblem:
         names = (CPU, MEMORY, *(name for name in table.resources if name not in {CPU, MEMORY}))
         queue = compute_queue_positions(table.pending)
         drivers = _find_limited_drivers(snapshot.view.storage, rules, option_rules)
-        allowed = _find_allowed(option_rules, option_set.options, snapshot, policy)
+        allowed = _find_allowed(option_rules, option_set.options, policy, reader)
         pods = [pod_class.pod for pod_class in table]
         return cls(
             snapshot=snapshot,
@@ -217,20 +219,19 @@ def _count_attachable(rules: Predicates, drivers: Sequence[str]) -> Ints:
     return np.stack(left, axis=1) if left else np.zeros((len(rules.arrays), 0), dtype=np.int64)
 
 
-def _find_allowed(rules: Predicates, option_set: Sequence[ScaleUpOption], snapshot: Snapshot, policy: Policy) -> Flags:
+def _find_allowed(
+    rules: Predicates, option_set: Sequence[ScaleUpOption], policy: Policy, reader: RequirementReader
+) -> Flags:
     """[T, C]: by the rules of an empty node with its daemons. Spread and affinity are left to the packing."""
     table = rules.table
     if not option_set or not len(table):
         return np.zeros((len(option_set), len(table)), dtype=np.bool_)
-    by_rules = np.stack(
-        [rules.node_predicates.find_fitting(pod_class.index, rules.arrays.free, {}) for pod_class in table], axis=1
-    )
+    fitting = rules.node_predicates.find_fitting_of_all(range(len(table)), rules.arrays.free, {})
+    by_rules = np.ascontiguousarray(fitting.T)
     for pod_class in table:
         if pod_class.problem is None and (pod_class.has_anti_affinity or rules.arrays.running_pods.anti_affinity_rows):
             _, avoided, avoiding = rules.find_affinity_conflicts(pod_class.index, {})
             by_rules[:, pod_class.index] &= ~(avoided | avoiding)
     pods = [pod_class.pod for pod_class in table]
-    allowed: Flags = by_rules & find_allowed_options(
-        option_set, pods, policy, RequirementReader.from_snapshot(snapshot, policy)
-    )
+    allowed: Flags = by_rules & find_allowed_options(option_set, pods, policy, reader)
     return reserve_gpu_nodes(allowed, option_set, pods)

@@ -130,25 +130,21 @@ def _plan_optimal(problem: ScaleUpProblem, effort: Effort, failed: FailedClasses
         unreachable=find_unreachable(problem, relations),
     )
     everything = PackingOptions(effort=effort, usable=np.ones(len(problem.options), dtype=np.bool_), failed=failed)
-    scheduled, usable = _place_within_group_limit(
-        placer, _preselect_options(problem, relations, everything), everything
-    )
+    scheduled, usable = _place_within_group_limit(placer, _preselect_options(placer, everything), everything)
     scheduled = _reduce_groups(placer, scheduled, PackingOptions(effort=effort, usable=usable, failed=failed))
     even = replace(scheduled, placement=balance(problem, scheduled.placement, relations))
     return build_plan(problem, even, usable=usable, effort=effort)
 
 
-def _preselect_options(problem: ScaleUpProblem, relations: PodRelations, packing: PackingOptions) -> Flags:
+def _preselect_options(placer: _Placer, packing: PackingOptions) -> Flags:
     """[T]: options to plan with. If a plan would create too many groups, a quick plan selects the options."""
+    problem = placer.problem
     new = sum(not option.exists for option in problem.options)
     if new <= problem.option_set.new_groups_left or new * len(problem.table) < _PRESELECTION_WORK:
         return packing.usable
     quick = replace(packing, effort=replace(packing.effort, rounds=0, value_vectors=1))
-    request = PlacementRequest(
-        problem=problem, relations=relations, demand=problem.table.counts, onto=None, packing=quick
-    )
-    placement = place_many(request, find_unreachable(problem, relations)) or place(
-        problem, relations, problem.table.counts, quick
+    placement = placer.place_together(problem.table.counts, packing) or place(
+        problem, placer.relations, problem.table.counts, quick
     )
     return next(iter(list_smaller_option_sets(problem, placement, packing.usable)), packing.usable)
 
@@ -176,6 +172,8 @@ class _Placer:
 
     unreachable: frozenset[int]
     """Classes that no order of scheduling can place."""
+    _together: dict[tuple[bytes, bytes], Placement | None] = field(default_factory=dict)
+    """What `place_together` found, by demand and usable options: the same is often planned again."""
 
     def schedule(self, packing: PackingOptions) -> ScheduledPods:
         return schedule_by_priority(
@@ -200,11 +198,22 @@ class _Placer:
         request = PlacementRequest(
             problem=self.problem, relations=self.relations, demand=demand, onto=onto, packing=packing
         )
-        together = place_many(request, self.unreachable)
+        is_first = onto is None or onto.is_empty
+        together = self.place_together(demand, packing) if is_first else None
         if together is not None:
             return reject_given_up(together, packing.failed)
         placement = place(self.problem, self.relations, demand, packing, onto)
         return improve_greedily(request, place_with_affinity_targets(request, placement), self.unreachable)
+
+    def place_together(self, demand: Ints, packing: PackingOptions) -> Placement | None:
+        """The pods with rules about each other, planned onto nothing else; None if they are better placed in layers."""
+        key = demand.tobytes(), packing.usable.tobytes()
+        if key not in self._together:
+            request = PlacementRequest(
+                problem=self.problem, relations=self.relations, demand=demand, onto=None, packing=packing
+            )
+            self._together[key] = place_many(request, self.unreachable)
+        return self._together[key]
 
 
 def _reduce_groups(placer: _Placer, scheduled: ScheduledPods, packing: PackingOptions) -> ScheduledPods:

@@ -16,12 +16,13 @@ from plimsoll.nodes.model.gpus import count_gpus
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.reasons import NOT_WHOLE
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Result, ScaleUpPlan, UnschedulablePods
-from plimsoll.nodes.planning.explain.missing_zones import explain_zones_of_scale_up
+from plimsoll.nodes.planning.explain.missing_zones import MissingZones
 from plimsoll.nodes.planning.explain.new_groups import explain_new_group, explain_new_labels
 from plimsoll.nodes.planning.explain.offered_labels import OfferedLabels
 from plimsoll.nodes.planning.explain.unschedulable import explain_unschedulable
 from plimsoll.nodes.planning.problem.pod_names import build_scale_up, name_pods
 from plimsoll.solver.bounds.lower_bound import PROVING, compute_lower_bound
+from plimsoll.solver.bounds.relaxation import merge_equal_classes
 from plimsoll.solver.column_generation.proven_bound import bound_from_values, prove_bound
 from plimsoll.solver.problem import UNBOUNDED, PackingProblem
 
@@ -38,7 +39,7 @@ def build_plan(problem: ScaleUpProblem, scheduled: ScheduledPods, *, usable: Fla
     """Names, cost and reasons for a placement; `usable` are the options that were not left out."""
     placement = scheduled.placement
     named = name_pods(problem, scheduled)
-    has_spread = any(pod_class.has_spread for pod_class in problem.table)
+    missing_zones = MissingZones(problem, placement)
     scale_ups = tuple(
         build_scale_up(
             problem,
@@ -47,7 +48,7 @@ def build_plan(problem: ScaleUpProblem, scheduled: ScheduledPods, *, usable: Fla
             because=(
                 *(() if problem.options[option].exists else explain_new_group(problem, placement, option)),
                 *explain_new_labels(problem, option),
-                *(explain_zones_of_scale_up(problem, placement, option) if has_spread else ()),
+                *missing_zones.explain_scale_up(option),
             ),
         )
         for option, patterns in sorted(named.patterns.items(), key=lambda entry: _has_accelerators(problem, entry[0]))
@@ -159,6 +160,7 @@ def compute_cost_bound(problem: ScaleUpProblem, placement: Placement, effort: Ef
     is_large = bound_by_rules * types >= MANY_RULES and effort.rounds < PROVING
     enough = 0.0 if is_large else cost / (1 + effort.gap)
     item_values = np.array([placement.item_values.get(number, 0.0) for number in chosen.tolist()])
+    packing_problem, item_values = merge_equal_classes(packing_problem, item_values)
     bound = bound_from_values(packing_problem, item_values) if item_values.any() else 0.0
     if bound < enough or is_large:
         bound = max(bound, compute_lower_bound(packing_problem, effort=effort, enough=enough))

@@ -73,7 +73,7 @@ def fill_existing(
     counts = count_nodes(problem, relations, demand, usable)
     if counts is None:
         return None
-    for number in _sort_largest_first(problem, demand):
+    for number in _sort_largest_first(problem, demand) if len(problem.arrays) else ():
         must_join = bool(problem.rules.get_affinity_counts(number).targets.any())
         if must_join or not problem.table.classes[number].has_affinity:
             counts.take(number, demand[number])

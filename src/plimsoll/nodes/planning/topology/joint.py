@@ -50,15 +50,16 @@ def place_jointly(
     """A placement on existing and new nodes; None if the rules are not among those that can be planned jointly."""
     rules = _JointRules.read(problem, relations, demand)
     standing = None if rules is None else fill_existing(problem, relations, demand, packing.usable)
-    if rules is None or standing is None:
+    domains = None if rules is None else _Domains.build(rules, packing.usable)
+    if rules is None or standing is None or domains is None or not domains.count_standing(rules, standing):
         return None
     placed = standing.count_placed(len(problem.table))
     left = {number: pods - int(placed[number]) for number, pods in demand.items() if pods > placed[number]}
-    items = _build_items(rules, left, packing.usable, standing)
+    items = _build_items(rules, left, packing.usable, domains)
     if items is None:
         return None
     placement = standing
-    for part in _split_by_domain(rules, items, packing.usable):
+    for part in _split_by_domain(rules, items, packing.usable, domains):
         placement = _pack(problem, part, replace(packing, usable=part.usable), placement)
     return placement
 
@@ -125,7 +126,7 @@ class _Items:
             self.kinds.setdefault((*kind, item.domain), []).append(item)
 
 
-def _build_items(rules: _JointRules, demand: Mapping[int, int], usable: Flags, standing: Placement) -> _Items | None:
+def _build_items(rules: _JointRules, demand: Mapping[int, int], usable: Flags, domains: _Domains) -> _Items | None:
     problem = rules.problem
     together = {
         number: pods
@@ -134,9 +135,6 @@ def _build_items(rules: _JointRules, demand: Mapping[int, int], usable: Flags, s
     }
     companies = merge_companies(problem, rules.relations, together, usable, planned=demand.keys())
     if companies is None:
-        return None
-    domains = _Domains.build(rules, usable)
-    if domains is None or not domains.count_standing(rules, standing):
         return None
     items = _Items()
     for company in companies:
@@ -147,10 +145,11 @@ def _build_items(rules: _JointRules, demand: Mapping[int, int], usable: Flags, s
             (tuple(total.tolist()), company.options.tobytes(), (), ()),
             _Item(content=company.content, count=1, domain=domain),
         )
+    options_of = np.ascontiguousarray((problem.allowed & usable[:, None]).T)
     for number in _sort_by_phase(rules, [number for number in demand if number not in rules.groups.with_affinity]):
         kind = (
             tuple(problem.requests[number].tolist()),
-            (problem.allowed[:, number] & usable).tobytes(),
+            options_of[number].tobytes(),
             *_find_node_terms(rules, number),
         )
         for domain, pods in domains.distribute(number, demand[number]):
@@ -197,6 +196,8 @@ class _Domains:
     levels: DomainLevels
     members: Flags
     """[D, T]: the options in each domain."""
+    reach: Flags
+    """[C, D]: whether some option in a domain takes the class."""
     fixes_all: bool
     """Whether all domains offer the same, so that every pod is given one and each domain is packed alone."""
 
@@ -206,7 +207,8 @@ class _Domains:
         spreads = tuple(spread for spread in rules.groups.spreads if not spread.is_over_nodes)
         if not rules.key:
             none = np.zeros((0, len(usable)), dtype=np.bool_)
-            return cls(problem=problem, levels=DomainLevels((), ()), members=none, fixes_all=False)
+            reach = np.zeros((len(problem.table), 0), dtype=np.bool_)
+            return cls(problem=problem, levels=DomainLevels((), ()), members=none, reach=reach, fixes_all=False)
         arrays = problem.option_arrays
         ids = arrays.get_label_ids(rules.key)
         owned = np.zeros(len(usable), dtype=np.bool_)
@@ -218,7 +220,9 @@ class _Domains:
             return None
         members = np.stack([(ids == index) & usable for index in used])
         levels = DomainLevels(tuple(names[index] for index in used), spreads)
-        return cls(problem=problem, levels=levels, members=members, fixes_all=_is_same_offer(problem, members))
+        reach = np.stack([problem.allowed[inside].any(axis=0) for inside in members], axis=1)
+        fixes_all = _is_same_offer(problem, members)
+        return cls(problem=problem, levels=levels, members=members, reach=reach, fixes_all=fixes_all)
 
     def count_standing(self, rules: _JointRules, standing: Placement) -> bool:
         """Count the pods on existing nodes; False if a domain exists that cannot be used: it would limit the others."""
@@ -256,7 +260,7 @@ class _Domains:
         """(domain, pods): domains are fixed for pods that constraints count, and for all if zones are packed alone."""
         if not len(self.members):
             return [(-1, pods)]
-        may_use = np.asarray((self.members & self.problem.allowed[:, number]).any(axis=1), dtype=np.bool_)
+        may_use = self.reach[number]
         if not may_use.any() or not (self.fixes_all or self.levels.get_signature(number)):
             return [(-1, pods)]
         given = self.levels.distribute(number, pods, may_use, self._measure(self.problem.requests[number]))
@@ -301,10 +305,9 @@ class _Part:
     """maxSkew of spreads over nodes, by number."""
 
 
-def _split_by_domain(rules: _JointRules, items: _Items, usable: Flags) -> list[_Part]:
+def _split_by_domain(rules: _JointRules, items: _Items, usable: Flags, domains: _Domains) -> list[_Part]:
     """One part per domain if every item has one; otherwise all in one part."""
-    domains = _Domains.build(rules, usable)
-    members = np.zeros((0, len(usable)), dtype=np.bool_) if domains is None else domains.members
+    members = domains.members
     caps = {index: spread.max_skew for index, spread in enumerate(rules.groups.spreads)}
     kinds = list(items.kinds.items())
     if not len(members) or any(kind[-1] < 0 for kind, _ in kinds):

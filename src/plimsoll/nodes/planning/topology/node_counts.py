@@ -51,6 +51,10 @@ class NodeCounts:
     _present: dict[int, Flags] = field(init=False, default_factory=dict)
     """By label group [M]: nodes on which its pods have been placed."""
     _signatures: dict[int, list[int]] = field(init=False, default_factory=dict)
+    """By class: the spreads that count it."""
+    _over_nodes: dict[int, list[int]] = field(init=False, default_factory=dict)
+    """By class: its own spreads over nodes."""
+    _over_domains: dict[int, list[int]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         arrays = self.problem.arrays
@@ -69,6 +73,8 @@ class NodeCounts:
             self._count_running(index, spread)
             for number in spread.counted:
                 self._signatures.setdefault(number, []).append(index)
+            for number in spread.owners:
+                (self._over_nodes if spread.is_over_nodes else self._over_domains).setdefault(number, []).append(index)
 
     def _number_domains(self, ids: Ints, values: tuple[str, ...]) -> Ints:
         known = {name: index for index, name in enumerate(self.domains)}
@@ -116,12 +122,13 @@ class NodeCounts:
         """Place up to so many pods of a class; returns how many were placed."""
         left = pods
         for _ in range(_STEPS):
-            room = self._count_room(number, left)
-            given = self._share(number, room, left) if left else np.zeros(0, dtype=np.int64)
+            given = self._share(number, self._count_room(number, left), left)
             if not given.any():
                 break
             self._put(number, given)
             left -= int(given.sum())
+            if not left:
+                break
         return pods - left
 
     def find_open_domains(self, number: int) -> Flags:
@@ -136,26 +143,24 @@ class NodeCounts:
     def count_on_empty_node(self, number: int) -> int:
         """How many pods of the class the rules allow on one more node."""
         most = 1 if self._is_kept_apart(number) else UNBOUNDED
-        for spread in self.groups.spreads:
-            if spread.is_over_nodes and number in spread.owners and number in spread.counted:
+        for index in self._over_nodes.get(number, ()):
+            spread = self.groups.spreads[index]
+            if number in spread.counted:
                 most = min(most, spread.max_skew)
         return most
 
     def _count_room(self, number: int, most: int) -> Ints:
         """[M]: how many pods of the class each node takes now, domains aside."""
         request = self.problem.requests[number]
-        wanted = request > 0
-        room = np.full(len(self.free), most, dtype=np.int64)
-        for amount, free in zip(request[wanted], self.free[:, wanted].T, strict=True):
-            room = np.minimum(room, free // amount)
-        room[~self._find_allowed(number)] = 0
+        room = np.where(self._find_allowed(number), most, 0)
+        for column in np.flatnonzero(request).tolist():
+            np.minimum(room, self.free[:, column] // request[column], out=room)
         if self._is_kept_apart(number):
             room = np.minimum(room, 1)
-        for index, spread in enumerate(self.groups.spreads):
-            if spread.is_over_nodes and number in spread.owners:
-                level = self._on_node[index]
-                headroom = spread.max_skew + self._find_lowest_node(index, spread) - level
-                room = np.minimum(room, headroom) if number in spread.counted else np.where(headroom >= 0, room, 0)
+        for index in self._over_nodes.get(number, ()):
+            spread, level = self.groups.spreads[index], self._on_node[index]
+            headroom = spread.max_skew + self._find_lowest_node(index, spread) - level
+            room = np.minimum(room, headroom) if number in spread.counted else np.where(headroom >= 0, room, 0)
         return np.maximum(room, 0)
 
     def _find_lowest_node(self, index: int, spread: SpreadGroup) -> int:
@@ -169,7 +174,8 @@ class NodeCounts:
         problem = self.problem
         rows = len(problem.arrays)
         found = np.ones(len(self.free), dtype=np.bool_)
-        found[:rows] = problem.rules.node_predicates.find_fitting(number, problem.arrays.free, {})
+        if rows:
+            found[:rows] = problem.rules.node_predicates.find_fitting(number, problem.arrays.free, {})
         if problem.reserved is not None and problem.reserved.kept_off[number]:
             found[:rows] &= ~problem.reserved.rows
         found[rows:] = problem.allowed[self.options[rows:], number]
@@ -178,7 +184,7 @@ class NodeCounts:
             if other in self._present:
                 found &= ~self._present[other]
         pod_class = problem.table.classes[number]
-        if pod_class.has_anti_affinity or problem.arrays.running_pods.anti_affinity_rows:
+        if rows and (pod_class.has_anti_affinity or problem.arrays.running_pods.anti_affinity_rows):
             _, avoided, avoiding = problem.rules.find_affinity_conflicts(number, {})
             found[:rows] &= ~(avoided | avoiding)
         return found & self._find_near(number) if pod_class.has_affinity else found
@@ -202,9 +208,8 @@ class NodeCounts:
     def _count_domain_room(self, number: int) -> Ints:
         """[D + 1]: how many pods of the class each domain takes now; the last entry is for nodes in none."""
         room = np.full(len(self.domains) + 1, UNBOUNDED, dtype=np.int64)
-        for index, spread in enumerate(self.groups.spreads):
-            if spread.is_over_nodes or number not in spread.owners:
-                continue
+        for index in self._over_domains.get(number, ()):
+            spread = self.groups.spreads[index]
             room[-1] = 0
             levels = self._in_domain[index]
             present = levels[self._exists[index]]
@@ -226,7 +231,7 @@ class NodeCounts:
             given[first] = 1
             return given
         by_domain = self._count_domain_room(number)
-        if (by_domain < UNBOUNDED).any():
+        if number in self._over_domains:
             for domain in range(len(by_domain)):
                 inside = np.flatnonzero(self._domain_of == (domain if domain < len(self.domains) else -1))
                 room[inside] = _limit_sum(room[inside], int(by_domain[domain]))
