@@ -82,7 +82,7 @@ def merge_equal_classes(problem: PackingProblem, item_values: Floats) -> tuple[P
     Classes that are kept apart only from themselves stay apart: together they would exclude each other.
     """
     keyed = problem.exclusive.any(axis=1)
-    apart = np.where((problem.per_bin < UNBOUNDED) & ~keyed, np.arange(1, len(keyed) + 1), 0)
+    apart = np.where((problem.per_bin < UNBOUNDED) & ~keyed, np.arange(1, len(problem.counts) + 1), 0)
     columns = (
         problem.requests,
         problem.exclusive.astype(np.int64),
