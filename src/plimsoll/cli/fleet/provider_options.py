@@ -1,4 +1,4 @@
-"""The options of `plimsoll run fleet` that say who makes clusters: OCM, Cluster API, or their owners."""
+"""The options of `plimsoll run fleet` for its cluster provider: OCM, Cluster API, or clusters of a kubeconfig."""
 
 from __future__ import annotations
 

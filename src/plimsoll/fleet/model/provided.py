@@ -162,7 +162,7 @@ class ClusterSetup(Value):
     """What of a `SetupOrder` a cluster has."""
 
     pools: tuple[PoolBounds, ...] = ()
-    """All pools for Kafkas (`kafka-…`) that the provider holds, in order of their ids, whoever made them."""
+    """All pools for Kafkas (`kafka-…`) that the provider holds, in order of their ids, also those of others."""
     dns: str = ""
     """The name of the default ingress, such as `apps.mk-1.example.com`; empty: there is none yet."""
     has_resources: bool = False

@@ -135,7 +135,7 @@ def _read_strimzi_view(summary: AutoRebalanceSummary) -> AutoRebalance:
 
 
 def _read_ids(ids: Iterable[int]) -> tuple[int, ...]:
-    """Ids that brokers can have, ascending and once. Others are a mistake of whoever wrote the status."""
+    """Ids that brokers can have, ascending and once. Others are a mistake of the writer of the status."""
     return tuple(_sort(node_id for node_id in ids if 0 <= node_id <= HIGHEST_NODE_ID)[:MOST_NODES])
 
 

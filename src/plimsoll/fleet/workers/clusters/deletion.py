@@ -1,7 +1,7 @@
 """The workers `deprovisioning_clusters` and `cleanup_clusters` (docs/design/fleet.md 9).
 
 A marked cluster is looked at a second time, for emptiness and for capacity. `delete_requested_at` is written before the
-first call: from then on the cluster never comes back, and whoever follows this process goes on deleting.
+first call: from then on the cluster never comes back, and the next process with the lease goes on deleting.
 """
 
 from __future__ import annotations
