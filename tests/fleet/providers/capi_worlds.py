@@ -19,7 +19,7 @@ from plimsoll.fleet.providers.cluster_api.settings import ClusterApiProviderSett
 from plimsoll.fleet.providers.data_planes.clients import CALL_SETTINGS
 from plimsoll.fleet.providers.data_planes.manifests import AddonManifests
 from plimsoll.kube.client import Client
-from plimsoll.kube.errors import NotFound
+from plimsoll.kube.errors import NotFound, NotSent
 from plimsoll.kube.transport import Request
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
@@ -201,6 +201,8 @@ class MemoryClients:
     @asynccontextmanager
     async def open(self, access: Access) -> AsyncIterator[Client]:
         cluster_id = access.server.removeprefix("https://").removesuffix(".example")
+        if cluster_id not in self._data_planes.applications:
+            raise NotSent(f"there is no route to {access.server}")
         yield self._data_planes.open(cluster_id, self._through)
 
 
@@ -286,9 +288,9 @@ class CapiWorld:
         listed = await self.client.get_json(self.get_path("machinedeployments"))
         return {item["metadata"]["name"]: item for item in listed["items"]}
 
-    async def set_kubeconfig(self, text: str) -> None:
+    async def set_kubeconfig(self, text: str, *, name: str = NAME) -> None:
         data = {"value": base64.b64encode(text.encode()).decode()}
-        await self.client.merge_patch(Secret, f"{NAME}-kubeconfig", {"data": data}, namespace=NAMESPACE)
+        await self.client.merge_patch(Secret, f"{name}-kubeconfig", {"data": data}, namespace=NAMESPACE)
 
     async def has_kubeconfig(self) -> bool:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from plimsoll.core.errors import InvalidInput
@@ -20,11 +21,24 @@ from plimsoll.kube.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterator
 
 T = TypeVar("T")
 
 _REFUSALS = (BadRequest, Unauthorized, Forbidden, MethodNotAllowed, TooLarge, Unsupported, Invalid, CredentialsFailed)
+
+
+class DataPlaneUnreachable(ApiCallFailed):
+    """The API server of one cluster does not answer, which says nothing about the other clusters of its provider."""
+
+
+@contextmanager
+def calling_data_plane() -> Iterator[None]:
+    """Around calls to the API server of one cluster."""
+    try:
+        yield
+    except ServerUnreachable as error:
+        raise DataPlaneUnreachable(str(error)) from error
 
 
 async def attempt(calls: Awaitable[T], *, about: str) -> T | CallFailed:

@@ -21,7 +21,7 @@ from plimsoll.fleet.model.provided import (
     build_failure,
 )
 from plimsoll.fleet.model.statuses import ProviderType
-from plimsoll.fleet.providers.data_planes.failures import attempt
+from plimsoll.fleet.providers.data_planes.failures import attempt, calling_data_plane
 from plimsoll.fleet.providers.data_planes.setup import DataPlaneSetup
 
 if TYPE_CHECKING:
@@ -115,8 +115,9 @@ class StandaloneProvider:
             if not context:
                 raise InvalidInput("it has no context: register it with the name of one")
             places = {"cluster-name": context, "cluster-namespace": "", "cluster-id": cluster.cluster_id}
-            async with self._clients.open(self._contexts.find(context)) as client:
-                return await work(DataPlaneSetup(client, self._addons, places))
+            with calling_data_plane():
+                async with self._clients.open(self._contexts.find(context)) as client:
+                    return await work(DataPlaneSetup(client, self._addons, places))
 
         return await attempt(call(), about=f"standalone cluster {_find_context(cluster) or cluster.cluster_id}")
 
