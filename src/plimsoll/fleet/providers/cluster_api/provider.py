@@ -34,7 +34,7 @@ from plimsoll.fleet.providers.cluster_api.topology import (
     merge_pools,
     read_pools,
 )
-from plimsoll.fleet.providers.data_planes.failures import attempt, calling_data_plane
+from plimsoll.fleet.providers.data_planes.failures import attempt, limit_failures_to_cluster
 from plimsoll.fleet.providers.data_planes.setup import DataPlaneSetup
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class ClusterApiProvider:
         name, namespace = _find_name(cluster), name_namespace(cluster.region)
         access = await self._management.read_access(name, namespace=namespace)
         places = {"cluster-name": name, "cluster-namespace": namespace, "cluster-id": cluster.cluster_id}
-        with calling_data_plane():
+        with limit_failures_to_cluster():
             async with self._clients.open(access) as client:
                 return await work(DataPlaneSetup(client, self._settings.addons, places))
 

@@ -33,7 +33,7 @@ class DataPlaneUnreachable(ApiCallFailed):
 
 
 @contextmanager
-def calling_data_plane() -> Iterator[None]:
+def limit_failures_to_cluster() -> Iterator[None]:
     """Around calls to the API server of one cluster."""
     try:
         yield

@@ -21,7 +21,7 @@ from plimsoll.fleet.model.provided import (
     build_failure,
 )
 from plimsoll.fleet.model.statuses import ProviderType
-from plimsoll.fleet.providers.data_planes.failures import attempt, calling_data_plane
+from plimsoll.fleet.providers.data_planes.failures import attempt, limit_failures_to_cluster
 from plimsoll.fleet.providers.data_planes.setup import DataPlaneSetup
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class StandaloneProvider:
             if not context:
                 raise InvalidInput("it has no context: register it with the name of one")
             places = {"cluster-name": context, "cluster-namespace": "", "cluster-id": cluster.cluster_id}
-            with calling_data_plane():
+            with limit_failures_to_cluster():
                 async with self._clients.open(self._contexts.find(context)) as client:
                     return await work(DataPlaneSetup(client, self._addons, places))
 
