@@ -372,11 +372,20 @@ class _Reconcile:
 
     async def _release_pools(self, decision: ClusterDecision) -> None:
         """Let deleted pools go whose pods are gone."""
-        for pool, ids in decision.list_pools(self._observed.requested):
-            resource = self._observed.pools.get(pool.name)
-            if resource is not None and pool.is_deleting and not ids.problem and not ids.list_kept(decision.blocked):
-                await self._actuator.delete_pod_set(self._observed, pool.name)
-                await self._finalizers.remove(resource)
+        released = [
+            self._observed.pools[pool.name]
+            for pool, ids in decision.list_pools(self._observed.requested)
+            if pool.name in self._observed.pools
+            and pool.is_deleting
+            and not ids.problem
+            and not ids.list_kept(decision.blocked)
+        ]
+        if released:
+            # The statuses of their pod sets have changed while the pods went.
+            self._observed = await self._observer.refresh_pod_sets(self._observed)
+        for pool in released:
+            await self._actuator.delete_pod_set(self._observed, pool.metadata.name)
+            await self._finalizers.remove(pool)
 
     # ---- 7. automatic rebalancing
 

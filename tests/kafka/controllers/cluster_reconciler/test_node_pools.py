@@ -114,6 +114,10 @@ def test_a_deleted_pool_goes_when_its_brokers_are_empty():
         assert bench.ask("GET", f"{SETS}/c-q").status == 404
         assert bench.conditions == {"Ready": [""]}
         assert bench.read_pool("p")["metadata"]["finalizers"] == [FINALIZER]
+        pool = Ref(kind="kafkanodepool", namespace="kafka", name="q")
+        entries = bench.run.run_until(bench.journal.list_entries(Query(ref=pool)))
+        reasons = [str(action.reason) for entry in entries for action in entry.plan.actions]
+        assert reasons[0].startswith("c-q-10, c-q-11, c-q-12 leave: kafkanodepool/kafka/q is being deleted, and no ")
 
 
 def test_a_deleted_pool_without_the_feature_stays_with_a_warning():
