@@ -314,9 +314,12 @@ class ChainWorld(FleetScenario):
     # ---- the clusters
 
     def get(self, cluster_id: str) -> RunningCluster:
-        found = self.embedded.find(cluster_id)
-        assert found is not None, f"{cluster_id} does not run"
-        return found
+        """It may have to begin again first."""
+        for _ in range(_TRIES):
+            if (found := self.embedded.find(cluster_id)) is not None:
+                return found
+            self.pass_by(RESTART_S / 2)
+        raise AssertionError(f"{cluster_id} does not run")
 
     def ask(self, cluster_id: str, method: str, path: str, body: Any = None) -> Any:
         """The document that an administrator of the cluster gets."""
