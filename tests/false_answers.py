@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
-from tests.faults.fleet import lying_providers
+from tests.faults.fleet import lying_providers, misled_agent
 from tests.faults.kafka import lying_kafka
 from tests.faults.nodes import grid, request_grid
 from tests.tidb import lying_world
@@ -70,12 +70,18 @@ def run_cluster_cell(cell: lying_providers.Cell) -> tuple[int, tuple[str, ...]]:
     return verdict.struck, verdict.wrongs
 
 
+def run_agent_cell(cell: misled_agent.Cell) -> tuple[int, tuple[str, ...]]:
+    verdict = misled_agent.run_cell(cell)
+    return verdict.struck, verdict.wrongs
+
+
 GRIDS = {
     "nodes": Grid(grid.list_cells, run_node_cell),
     "requests": Grid(request_grid.list_cells, run_request_cell),
     "tidb": Grid(lying_world.all_cells, run_tidb_cell),
     "kafka": Grid(lying_kafka.list_cells, run_kafka_cell),
     "clusters": Grid(lying_providers.list_cells, run_cluster_cell),
+    "agent": Grid(misled_agent.list_cells, run_agent_cell),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plimsoll.fleet.agent.planning.intake import LISTS_IN_A_ROW
 from tests.effort import choose_calls
 from tests.faults import CrashAfter, Crashed
 from tests.fleet.agent.agent_world import AgentWorld
@@ -61,7 +62,7 @@ class CrashingStory:
         assert world.get_last("a")["status"] == "True"
         assert world.get_claims() == held
         world.list_items(build_item("a", units=2))
-        self.take(lambda: world.pass_polls(2))
+        self.take(lambda: world.pass_polls(LISTS_IN_A_ROW + 1))
         assert world.count_replicas("kafka-a")["brokers"] == 6
         assert world.get_claims() == {"kafka-a": 2}
         assert world.list_namespaces() == ["kafka-a"]

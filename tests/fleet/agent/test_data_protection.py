@@ -144,7 +144,7 @@ def test_what_is_missing_from_the_list_runs_on_with_a_condition(world: AgentWorl
 def test_a_rejected_instance_that_is_placed_elsewhere_goes(world: AgentWorld):
     run_instances(world, build_item("a", units=2), build_item("b"))
     assert world.get_last("b")["reason"] == "Rejected"
-    world.list_items(build_item("a", units=2)).pass_polls(2)
+    world.list_items(build_item("a", units=2)).pass_polls(4)
     assert world.list_namespaces() == ["kafka-a"]
 
 
@@ -258,17 +258,20 @@ def test_an_item_that_comes_twice_changes_nothing(world: AgentWorld):
     assert len(world.list_kafkas()) == 1
 
 
-def test_an_empty_list_is_taken_after_three_polls_and_removes_no_data(world: AgentWorld):
+@pytest.mark.parametrize("left", [(), (build_item("a"),)], ids=["empty", "short"])
+def test_a_list_that_lacks_the_reserve_is_taken_after_three_polls_and_removes_no_data(
+    world: AgentWorld, left: tuple[dict[str, Any], ...]
+):
     run_instances(world, build_item("a"))
-    world.list_items().pass_polls(2)
+    world.list_items(*left).pass_polls(2)
     assert "reserved-kafka-standard-1" in world.list_managed()
     world.pass_polls(3)
     assert list(world.list_managed()) == ["kafka-a"]
     assert len(world.list_kafkas()) == 1
-    assert get_difference(world, "kafka-a") == "NotInList"
+    assert get_difference(world, "kafka-a") == ("" if left else "NotInList")
 
 
-def test_empty_lists_are_counted_in_a_row(world: AgentWorld):
+def test_lists_that_lack_the_reserve_are_counted_in_a_row(world: AgentWorld):
     run_instances(world, build_item("a"))
     for _ in range(4):
         world.list_items().pass_polls(2)

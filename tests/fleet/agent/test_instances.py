@@ -271,7 +271,7 @@ def test_the_reserve_falls_with_the_list(world: AgentWorld):
     world.list_items(build_reserved_item(1), build_reserved_item(2)).start_agent()
     world.pass_polls()
     assert world.list_namespaces() == ["reserved-kafka-standard-1", "reserved-kafka-standard-2"]
-    world.list_items(build_reserved_item(1)).pass_polls(2)
+    world.list_items(build_reserved_item(1)).pass_polls(4)
     assert world.list_namespaces() == ["reserved-kafka-standard-1"]
 
 

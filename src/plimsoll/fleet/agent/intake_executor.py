@@ -36,22 +36,28 @@ class IntakeResult:
 
 
 class IntakeExecutor:
-    """Remembers only how many lists in a row were empty: after a restart it counts from the beginning."""
+    """Remembers only how many lists in a row lacked an instance: after a restart it counts from the beginning."""
 
     def __init__(self, view: ClusterView, actuator: AgentActuator, store: ClaimsStore) -> None:
         self._view = view
         self._actuator = actuator
         self._store = store
-        self._empty_lists = 0
+        self._lists_without: dict[str, int] = {}
+        """By namespace of an instance."""
         self._awaited: frozenset[str] | None = None
         """The namespaces of the last list; None: there was none yet."""
 
     async def take(self, listed: KafkaList, claims: CycleClaims, guard: Reason | None) -> IntakeResult:
-        self._empty_lists = self._empty_lists + 1 if listed.is_empty else 0
         self._awaited = frozenset(
             [*(item.namespace for item in listed.items), *(item.namespace for item in listed.unreadable)]
         )
-        plan = plan_intake(listed, self._view.list_local(), claims.now, empty_lists=self._empty_lists)
+        local = self._view.list_local()
+        self._lists_without = {
+            namespace: self._lists_without.get(namespace, 0) + 1
+            for namespace in local
+            if namespace not in self._awaited
+        }
+        plan = plan_intake(listed, local, claims.now, lists_without=self._lists_without)
         outcomes: list[Outcome] = []
         differs = {kept.namespace: kept.reason for kept in plan.kept}
         for action in plan.actions:

@@ -42,9 +42,9 @@ def read(*items: Any) -> Any:
     return read_kafka_list(json.dumps({"items": list(items)}).encode())
 
 
-@given(changes=st.lists(st.tuples(PATHS, JSON), min_size=1, max_size=3), empty_lists=st.integers(0, 9))
+@given(changes=st.lists(st.tuples(PATHS, JSON), min_size=1, max_size=3), lists_without=st.integers(0, 9))
 def test_an_item_with_wrong_fields_never_removes_what_runs(
-    changes: list[tuple[tuple[str, ...], Any]], empty_lists: int
+    changes: list[tuple[tuple[str, ...], Any]], lists_without: int
 ):
     item = build_item("a")
     for path, value in changes:
@@ -52,7 +52,7 @@ def test_an_item_with_wrong_fields_never_removes_what_runs(
         for key in path[:-1]:
             place = place[key] if isinstance(place.get(key), dict) else place.setdefault(key, {}) or place
         place[path[-1]] = value
-    plan = plan_intake(read(item), {"kafka-a": RUNNING}, ClaimsList(), empty_lists=empty_lists)
+    plan = plan_intake(read(item), {"kafka-a": RUNNING}, ClaimsList(), lists_without={"kafka-a": lists_without})
     assert all(action.verb is not IntakeVerb.REMOVE for action in plan.actions)
 
 
@@ -62,13 +62,13 @@ def test_any_body_is_a_list_or_none(body: bytes):
         listed = read_kafka_list(body)
     except UnreadableList:
         return
-    plan = plan_intake(listed, {"kafka-a": RUNNING}, ClaimsList(), empty_lists=9)
+    plan = plan_intake(listed, {"kafka-a": RUNNING}, ClaimsList(), lists_without={"kafka-a": 9})
     assert plan.actions == ()
 
 
 def test_5000_items_are_5000_instances_and_the_same_list_changes_nothing_more():
     listed = read(*(build_item(f"k{number}") for number in range(5_000)))
-    first = plan_intake(listed, {}, ClaimsList(), empty_lists=0)
+    first = plan_intake(listed, {}, ClaimsList(), lists_without={})
     assert [action.verb for action in first.actions] == [IntakeVerb.CREATE] * 5_000
     local = {
         item.namespace: LocalInstance(
@@ -76,5 +76,5 @@ def test_5000_items_are_5000_instances_and_the_same_list_changes_nothing_more():
         )
         for item in listed.items
     }
-    again = plan_intake(listed, local, ClaimsList(), empty_lists=0)
+    again = plan_intake(listed, local, ClaimsList(), lists_without={})
     assert (again.actions, again.kept, again.gone) == ((), (), ())

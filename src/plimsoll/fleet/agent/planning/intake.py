@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from plimsoll.fleet.agent.model.claims import ClaimsList
     from plimsoll.fleet.agent.model.instances import KafkaList, LocalInstance
 
-EMPTY_LISTS: Final = 3
-"""An empty list is believed when it came so many times in a row."""
+LISTS_IN_A_ROW: Final = 3
+"""So many lists in a row must lack an instance without data before it is removed: one list may be short or empty."""
 
 
 class IntakeVerb(StrEnum):
@@ -62,11 +62,11 @@ class IntakePlan(Value):
 
 
 def plan_intake(
-    listed: KafkaList, local: Mapping[str, LocalInstance], claims: ClaimsList, *, empty_lists: int
+    listed: KafkaList, local: Mapping[str, LocalInstance], claims: ClaimsList, *, lists_without: Mapping[str, int]
 ) -> IntakePlan:
-    """`local` by namespace. `empty_lists`: how many lists in a row were empty, with this one."""
+    """`local` by namespace. `lists_without`: how many lists in a row lacked a namespace, with this one."""
     decisions = [_decide_item(item, local.get(item.namespace), claims) for item in listed.items]
-    decisions += _decide_missing(listed, local, empty_lists=empty_lists)
+    decisions += _decide_missing(listed, local, lists_without)
     unreadable = [
         KeptInstance(
             namespace=item.namespace,
@@ -192,7 +192,7 @@ def _decide_same_placement(item: ListedKafka, local: LocalInstance) -> IntakeAct
 
 
 def _decide_missing(
-    listed: KafkaList, local: Mapping[str, LocalInstance], *, empty_lists: int
+    listed: KafkaList, local: Mapping[str, LocalInstance], lists_without: Mapping[str, int]
 ) -> Iterator[IntakeAction | KeptInstance]:
     """Instances that the list does not have."""
     named = {item.namespace for item in listed.items} | {item.namespace for item in listed.unreadable}
@@ -201,21 +201,22 @@ def _decide_missing(
         instance for namespace, instance in sorted(local.items()) if namespace not in named and instance.id not in ids
     ]
     is_doubtful = any(item.is_anonymous for item in listed.unreadable)
-    is_early = listed.is_empty and empty_lists < EMPTY_LISTS
     for instance in missing:
         if instance.is_terminating or instance.deleted:
             continue
         if instance.is_unreadable:
             yield _keep_missing(instance, "it is not in the list, and its object cannot be read")
-        elif is_doubtful or is_early:
-            why = "an item of the list cannot be assigned" if is_doubtful else f"the list is empty, {empty_lists} times"
-            yield _keep_missing(instance, f"it is not in the list; {why}")
+        elif is_doubtful:
+            yield _keep_missing(instance, "it is not in the list; an item of the list cannot be assigned")
+        elif not instance.is_reserved and not instance.is_rejected:
+            yield _keep_missing(instance, "it is not in the list; it was not deleted, so it runs on")
+        elif (number := lists_without.get(instance.namespace, 0)) < LISTS_IN_A_ROW:
+            message = f"{number} of {LISTS_IN_A_ROW} lists in a row lack it, after which it is removed"
+            yield _keep_missing(instance, message)
         elif instance.is_reserved:
             yield _remove(instance.namespace, instance.name, "ReserveFell", "the control plane reserves fewer")
-        elif instance.is_rejected:
-            yield _remove(instance.namespace, instance.name, "NotPlacedHere", "it was rejected and has no data")
         else:
-            yield _keep_missing(instance, "it is not in the list; it was not deleted, so it runs on")
+            yield _remove(instance.namespace, instance.name, "NotPlacedHere", "it was rejected and has no data")
 
 
 def _act(verb: IntakeVerb, item: ListedKafka, code: str, message: str) -> IntakeAction:
