@@ -169,11 +169,9 @@ class LyingProvider(Lives):
         self.wrongs += [f"row {row.id} is {row.status}" for row in rows if row.status is ClusterStatus.FAILED]
         self.wrongs += [f"row {row.id} lost its cluster" for row in rows if row.cluster_id not in ids]
         names = {row.id for row in rows}
-        wanted = self._list_used() if self.cell.lie is Lie.CLOCK_AHEAD else _WANTED[self.cell.scenario]
-        self.wrongs += [f"row {name} is lost" for name in wanted if name not in names]
+        self.wrongs += [f"row {name} is lost" for name in _WANTED[self.cell.scenario] if name not in names]
         surplus = len(rows) - max(1, len(_WANTED[self.cell.scenario]))
-        # To a clock that is a day ahead all reports of agents are old: a cluster more is made, and an empty one goes.
-        if surplus > 0 and self.cell.lie is not Lie.CLOCK_AHEAD:
+        if surplus > 0:
             self.wrongs.append(f"{surplus} clusters more than there is need for: {sorted(names)}")
         known = {row.cluster_id for row in rows}
         if self.provider.deletes:
@@ -186,9 +184,8 @@ class LyingProvider(Lives):
 
     def judge_deletion(self, cluster_id: str) -> None:
         row = next((row for row in self.list_rows_now() if row.cluster_id == cluster_id), None)
-        is_surplus = self.cell.lie is Lie.CLOCK_AHEAD and row is not None and row.id not in self._list_used()
         is_leaving = self.cell.scenario == "leaving" and row is not None and row.id == ROW_B
-        if not is_surplus and not is_leaving:
+        if not is_leaving:
             self.wrongs.append(f"cluster {cluster_id} was deleted and is wanted")
         elif self.is_robbed:
             self.wrongs.append(f"cluster {cluster_id} was deleted without the lease")
@@ -203,10 +200,6 @@ class LyingProvider(Lives):
         raise AssertionError("the database does not answer at once")
 
     # ---- parts
-
-    def _list_used(self) -> tuple[str, ...]:
-        """The rows that have Kafkas to the end."""
-        return _WANTED[self.cell.scenario][: 1 if self.cell.scenario == "needed" else 2]
 
     def _begin_to_lie(self) -> None:
         lie = self.cell.lie

@@ -9,6 +9,7 @@ from plimsoll.core.plans import Ref, Result
 from plimsoll.fleet.model.access import AccessPolicy, BillingQuota, GrantedQuota, Grantee, QuotaPolicy
 from plimsoll.fleet.model.statuses import ClusterStatus, ClusterType, KafkaStatus, ScalingType
 from plimsoll.fleet.model.workers import Worker
+from plimsoll.fleet.ports import ClusterReport
 from plimsoll.journal.entries import Query
 from tests.fleet.fleet_rows import NOW, make_cluster, make_kafka, make_policy
 from tests.fleet.workers.worlds import FleetWorld, play
@@ -196,7 +197,13 @@ def test_ready_kafkas_of_silent_and_unready_clusters_are_reported():
         )
         changed = make_kafka("kc", status=KafkaStatus.READY)
         await world.insert(changed)
-        (result,) = await world.start(Worker.READY_KAFKA).run_pass()
+        process = world.start(Worker.READY_KAFKA)
+        (early,) = await process.run_pass()
+        assert early.plan is not None
+        assert not early.plan.not_done, "no agent could be heard yet"
+        await world.clock.sleep(700)
+        await world.store.store_report("cid-b", ClusterReport(is_ready=True, at=world.clock.now(), units={}))
+        (result,) = await process.run_pass()
         assert result.plan is not None
         assert [(part.reason.code, part.about[0].name) for part in result.plan.not_done] == [("AgentSilent", "ka")]
 

@@ -99,7 +99,7 @@ async def _decide(
     store: LeasedStore, kafkas: Collection[KafkaRequest], policy: FleetPolicy, now: datetime
 ) -> _Placements:
     """Places what has no cluster. Without Kafkas nothing is read."""
-    clusters = await store.list_clusters() if kafkas else ()
+    clusters = await store.list_heard_clusters() if kafkas else ()
     counts = await store.count_kafkas(policy) if kafkas else ()
     unplaced = [kafka for kafka in kafkas if not kafka.cluster_id]
     return _Placements(

@@ -35,7 +35,7 @@ class ReadyKafkas:
 
     async def plan_pass(self, store: LeasedStore, *, number: int, now: datetime) -> Work:
         parts = []
-        for cluster, code, message in self._list_problems(await store.list_clusters(), now):
+        for cluster, code, message in self._list_problems(await store.list_heard_clusters(), now):
             kafkas = await store.list_kafkas({KafkaStatus.READY}, cluster_id=cluster.cluster_id)
             if kafkas:
                 reason = build_reason(code, message, {"cluster": cluster.id, "status": cluster.status.value})

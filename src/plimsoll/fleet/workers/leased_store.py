@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plimsoll.fleet.workers.listening_time import present_reports
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from datetime import datetime
@@ -25,9 +27,10 @@ class LeasedStore:
     The deadline is checked here by the clock of this process, and once more by the database in the transaction.
     """
 
-    def __init__(self, store: FleetStore, lease: WorkerLease) -> None:
+    def __init__(self, store: FleetStore, lease: WorkerLease, *, listening_since: datetime) -> None:
         self._store = store
         self._lease = lease
+        self._listening_since = listening_since
 
     def check_lease(self) -> None:
         """Raises `LeaseLost` unless the worker may act now: called before every change outside of the database."""
@@ -41,6 +44,10 @@ class LeasedStore:
 
     async def list_clusters(self, statuses: Collection[ClusterStatus] | None = None) -> tuple[Cluster, ...]:
         return await self._store.list_clusters(statuses)
+
+    async def list_heard_clusters(self) -> tuple[Cluster, ...]:
+        """For decisions about silent agents: as if each had reported when this process began to listen."""
+        return tuple(present_reports(row, self._listening_since) for row in await self._store.list_clusters())
 
     async def list_failed_since(self, since: datetime) -> tuple[Cluster, ...]:
         return await self._store.list_failed_since(since)

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 import structlog
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.fleet.errors import DatabaseUnreachable
 from plimsoll.fleet.model.workers import Worker
 from plimsoll.fleet.workers.leased_store import LeasedStore
+from plimsoll.fleet.workers.listening_time import ListeningTime
 from plimsoll.fleet.workers.passes import PassResult, carry_out
 from plimsoll.operator.pause import ActionGuard
 from plimsoll.runtime.supervisor import Service
@@ -63,6 +65,7 @@ class WorkerRunner:
         if len(set(names)) < len(names):
             raise InvalidInput("two workers have the same name", path="workers")
         self._parts = parts
+        self._listening = ListeningTime(parts.clock)
         self._period_s = period_s
         self._dry_run = dry_run
         self._signalled: set[Worker] = set()
@@ -144,6 +147,8 @@ class WorkerRunner:
         try:
             result = await self._decide_and_act(planner)
         except Exception as error:
+            if isinstance(error, DatabaseUnreachable):
+                self._listening.restart()  # reports are not stored either
             log.warning("pass.failed", worker=planner.name, exc_info=error)
             result = PassResult(worker=planner.name, at=now, errors=(_format_error(error),))
         ended_s = clock.monotonic_s()
@@ -155,7 +160,8 @@ class WorkerRunner:
     async def _decide_and_act(self, planner: PassPlanner) -> PassResult:
         now, lease = self._parts.clock.now(), self._parts.leases.get_lease(planner.name)
         guard = ActionGuard(dry_run=self._dry_run, paused=await self._parts.pause.read_pause())
-        store = LeasedStore(self._parts.store.with_lease(lease.worker, lease.holder), lease)
+        rows = self._parts.store.with_lease(lease.worker, lease.holder)
+        store = LeasedStore(rows, lease, listening_since=self._listening.measure())
         work = await planner.plan_pass(store, number=self._number, now=now)
         outcomes, errors = await carry_out(work, guard)
         return PassResult(

@@ -102,7 +102,7 @@ class ScaleDownWorker:
 
 
 async def _read_capacity(store: LeasedStore, policy: FleetPolicy, now: datetime) -> Capacity:
-    return build_capacity(await store.list_clusters(), await store.count_kafkas(policy), policy, now)
+    return build_capacity(await store.list_heard_clusters(), await store.count_kafkas(policy), policy, now)
 
 
 def _record_emptiness(store: LeasedStore, capacity: Capacity, now: datetime) -> Iterator[Step]:

@@ -42,7 +42,7 @@ class DeprovisioningWorker:
 
     async def plan_pass(self, store: LeasedStore, *, number: int, now: datetime) -> Work:
         self._calls.begin_pass()
-        rows = await store.list_clusters()
+        rows = await store.list_heard_clusters()
         capacity = build_capacity(rows, await store.count_kafkas(self._policy), self._policy, now)
         left = await self._count_left(store, now)
         by_id = {row.id: row for row in rows}
