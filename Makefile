@@ -9,7 +9,7 @@ PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/
 # Compiled modules are kept, whatever the shell says: the suites start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up demo check format test test-scenarios test-e2e test-long test-false-answers test-fuzz bench bench-kafka kafka-story render test-helm clean
+.PHONY: help up demo check format test test-scenarios test-e2e test-long test-false-answers test-fuzz bench bench-kafka kafka-story render test-helm test-image clean
 
 help:
 	@echo 'make up              a cluster with a simulated cloud on this machine, until Ctrl-C (UP="--nodes 5" for options)'
@@ -27,6 +27,7 @@ help:
 	@echo 'make kafka-story     run docs/kafka-story.md on real Kafka brokers, and write it (needs Java and kubectl)'
 	@echo 'make render          render the manifests in deploy/ and the dashboards from the chart (needs helm)'
 	@echo 'make test-helm       install, upgrade, roll back and uninstall the chart with helm on a running cluster'
+	@echo 'make test-image      build the image from Debian packages and run its controllers (root, mmdebstrap; minutes)'
 	@echo 'make clean           remove what the others made'
 
 # One stamp per set of packages, redone when the requirements change. `up` needs the runtime only; the tools bring it
@@ -116,6 +117,10 @@ render: $(VENV)/.dev
 
 test-helm: $(VENV)/.dev
 	@$(PYTEST) tests/e2e/helm tests/deploy/chart/test_chart.py tests/deploy/watching/test_watching.py
+
+# Builds both variants of the image; minutes. Needs root and mmdebstrap.
+test-image: $(VENV)/.dev
+	@PLIMSOLL_TEST_IMAGE=1 $(PYTEST) tests/e2e/image
 
 clean:
 	rm -rf $(VENV) .plimsoll .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks .field-fuzz build dist
