@@ -124,9 +124,9 @@ def make_root(root: Path, mirror: str) -> None:
             path.unlink()
         else:
             shutil.rmtree(path, ignore_errors=True)
-    for program in (root / "usr/bin").iterdir():
+    for program in [*(root / "bin").iterdir(), *(root / "usr/bin").iterdir()]:
         if program.name not in KEPT_PROGRAMS:
-            program.unlink()
+            program.unlink(missing_ok=True)
     (root / "usr/bin/python3").symlink_to("python3.11")
     for file in (root / "usr/share/doc").rglob("*"):
         if file.is_file() and file.name != "copyright":

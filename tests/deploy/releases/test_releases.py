@@ -21,7 +21,8 @@ from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
-from plimsoll.objects.validation import list_shipped_definitions, validate_definition
+from plimsoll.objects.schema.definition.checks import validate_definition
+from plimsoll.objects.validation import list_shipped_definitions
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.cli.runner import plimsoll as run_plimsoll
