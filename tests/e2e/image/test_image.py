@@ -127,12 +127,12 @@ def test_controllers_reach_their_first_turn(image: Path, data: Path, tmp_path: P
     assert (fleet.returncode, "worker/dynamic_scale_up: nothing to do" in fleet.stdout) == (0, True), fleet.stderr
 
 
-def test_it_says_where_it_is_from(image: Path, data: Path):
-    said = json.loads(run_in(image, data, "version", "-o", "json").stdout)
+def test_its_version_is_that_of_its_labels(image: Path, data: Path):
+    printed = json.loads(run_in(image, data, "version", "-o", "json").stdout)
     labels = read_config(image)["config"]["Labels"]
-    assert (said["plimsoll"], said["variant"]) == (plimsoll.__version__, image.name)
-    assert said["commit"] == labels["org.opencontainers.image.revision"]
-    assert said["builtAt"] == labels["org.opencontainers.image.created"]
+    assert (printed["plimsoll"], printed["variant"]) == (plimsoll.__version__, image.name)
+    assert printed["commit"] == labels["org.opencontainers.image.revision"]
+    assert printed["builtAt"] == labels["org.opencontainers.image.created"]
 
 
 def test_kernels_are_compiled_at_build_time(image: Path, data: Path):
