@@ -58,12 +58,13 @@ class ClusterSetups:
         plan = plan_setup(cluster, order, held, repeats_orders=self._calls.may_repeat_order(cluster))
         problems = (*(f"no machines are configured for pool {name}" for name in unconfigured), *plan.problems)
         parts: list[Step | NotDone] = []
-        if plan.has_changes or not cluster.client_id:
-            parts.append(self._build_set_up(store, cluster, plan))
+        # First: it writes what the row was read with, and a set-up that follows keeps what it writes about pools.
         if problems != read_problems(cluster):
             message = "; ".join(problems) or "nothing is wrong any more"
             action = build_action("record", cluster, "drift" if problems else "no_drift", message)
             parts.append(build_change_step(store, cluster, action, {"cluster_spec": write_problems(cluster, problems)}))
+        if plan.has_changes or not cluster.client_id:
+            parts.append(self._build_set_up(store, cluster, plan))
         if self._must_reset_capacity(cluster):
             action = build_action("record", cluster, "no_auto_scaling", "capacity is not counted in this scaling type")
             parts.append(build_change_step(store, cluster, action, {"dynamic_capacity_info": {}}))
