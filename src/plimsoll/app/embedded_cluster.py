@@ -145,7 +145,7 @@ class EmbeddedCluster:
             lease,
             dependencies.transport,
             self.connect(lease.field_manager),
-            clock=dependencies.election_clock,
+            clock=dependencies.clock,
             entropy=dependencies.entropy,
         )
         return election

@@ -24,9 +24,3 @@ class EmbeddedDependencies:
     entropy: Entropy
     journal: Journal
     run_planner: PlanRunner = run_in_thread
-    lease_clock: Clock | None = None
-    """What leases are measured with. None: `clock`."""
-
-    @property
-    def election_clock(self) -> Clock:
-        return self.lease_clock or self.clock

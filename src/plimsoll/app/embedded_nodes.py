@@ -39,7 +39,7 @@ class EmbeddedNodeAutoscaler:
             LEASE,
             dependencies.transport,
             component.client,
-            clock=dependencies.election_clock,
+            clock=dependencies.clock,
             entropy=dependencies.entropy,
         )
         client = component.client.with_guard(self._election)

@@ -1,7 +1,7 @@
-"""The implementations of `plimsoll.core.clock.Clock`, so that no other module reads the time of the machine.
+"""The two implementations of `plimsoll.core.clock.Clock`, so that no other module reads the time of the machine.
 
-Live processes use `RealClock`, a live tour `AcceleratedClock`; tests, scenarios and what-ifs use the `VirtualClock` of
-a `VirtualLoop`.
+Live processes use `RealClock`; tests, scenarios and what-ifs use the `VirtualClock` of a `VirtualLoop`, a live tour
+that of an `AcceleratedLoop`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol
-
-_LOOK_EVERY_S: Final = 0.02
-_LONGEST_LOOK_S: Final = 0.05
+from typing import Protocol
 
 
 class VirtualTimeSource(Protocol):
@@ -36,44 +33,8 @@ class RealClock:
         await asyncio.sleep(seconds)
 
 
-class AcceleratedClock:
-    """A clock that goes `speed` times as fast as the machine's, and waits for a machine that is busy.
-
-    `run` makes it go on: by the time since its last look, but at most by `_LONGEST_LOOK_S`. Where the event loop comes
-    late, time goes slower, and nothing times out only because the machine cannot keep up.
-    """
-
-    def __init__(self, speed: float) -> None:
-        if not 0 < speed < float("inf"):
-            raise ValueError(f"speed {speed} is not a positive number")
-        self._speed = speed
-        self._start = datetime.now(UTC)
-        self._elapsed_s = 0.0
-
-    def now(self) -> datetime:
-        return self._start + timedelta(seconds=self._elapsed_s)
-
-    def monotonic_s(self) -> float:
-        return self._elapsed_s
-
-    async def sleep(self, seconds: float) -> None:
-        until_s = self._elapsed_s + seconds
-        await asyncio.sleep(0)
-        while self._elapsed_s < until_s:  # noqa: ASYNC110 -- an Event per sleeper would be set by each look
-            await asyncio.sleep(max(_LOOK_EVERY_S, (until_s - self._elapsed_s) / self._speed))
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        last_s = time.monotonic()
-        while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
-            now_s = time.monotonic()
-            self._elapsed_s += min(now_s - last_s, _LONGEST_LOOK_S) * self._speed
-            last_s = now_s
-
-
 class VirtualClock:
-    """The time of a virtual loop, counted from `start`. It advances only when the loop jumps to a timer."""
+    """The time of a virtual or accelerated loop, counted from `start`. It stands still while a step runs."""
 
     def __init__(self, source: VirtualTimeSource, *, start: datetime) -> None:
         if start.tzinfo is None:

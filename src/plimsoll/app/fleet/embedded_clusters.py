@@ -65,8 +65,6 @@ class EmbeddedClustersSettings:
         default_factory=lambda: ClusterSettings(plays_tidb=False, writes_heartbeats=False)
     )
     autoscaler_options: Mapping[str, str] = field(default_factory=lambda: AUTOSCALER_OPTIONS)
-    lease_clock: Clock | None = None
-    """What leases are measured with. None: the clock of everything else."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -198,7 +196,6 @@ class EmbeddedClusters:
                 entropy=self._entropy,
                 journal=self._stores.open_journal(spec.id),
                 run_planner=self._run_planner,
-                lease_clock=settings.lease_clock,
             )
             cluster = EmbeddedCluster(
                 dependencies,

@@ -1,4 +1,4 @@
-"""Runs the tour: in virtual time, or on a clock that is faster than that of the machine, with the console beside it."""
+"""Runs the tour: in virtual time, or in a loop whose time is faster than the machine's, with the console beside it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.app.console import Console, ConsoleDependencies, format_address
+from plimsoll.app.tour.accelerated_loop import AcceleratedLoop
 from plimsoll.app.tour.story import Tour
 from plimsoll.app.tour.world import FLEET, MAIN, TourDependencies, TourWorld
 from plimsoll.console.costs.cloud_prices import CloudPrices
 from plimsoll.console.views.decision_sources import CombinedDecisions, JournalDecisions
 from plimsoll.console.views.fleet import FleetView
 from plimsoll.local.cloud.api import SimulatedCloud
-from plimsoll.nodes.plan_runner import run_in_thread, run_inline
-from plimsoll.runtime.clocks import AcceleratedClock, RealClock
+from plimsoll.nodes.plan_runner import run_inline
 from plimsoll.runtime.entropy import SeededEntropy, SystemEntropy
 from plimsoll.runtime.supervisor import Service, Supervisor
 from plimsoll.runtime.virtual_run import VirtualRun
@@ -51,7 +51,6 @@ def run_fast(settings: TourSettings, audience: Audience) -> tuple[StepResult, ..
         world = TourWorld(
             TourDependencies(
                 clock=run.clock,
-                lease_clock=run.clock,
                 entropy=entropy,
                 run_planner=run_inline,
                 folder=Path(folder),
@@ -64,25 +63,22 @@ def run_fast(settings: TourSettings, audience: Audience) -> tuple[StepResult, ..
 async def run_live(
     settings: TourSettings, audience: Audience, *, on_console: Callable[[str], None]
 ) -> tuple[StepResult, ...]:
-    """On a clock that runs `speed` times as fast. `on_console` gets the address of the console."""
-    clock, entropy = AcceleratedClock(settings.speed), SystemEntropy()
+    """Inside an `AcceleratedLoop`. `on_console` gets the address of the console."""
+    loop, entropy = asyncio.get_running_loop(), SystemEntropy()
+    assert isinstance(loop, AcceleratedLoop), "threads and other loops have another time"
+    clock = loop.clock
     with tempfile.TemporaryDirectory(prefix="plimsoll-tour-") as folder:
         world = TourWorld(
             TourDependencies(
                 clock=clock,
-                lease_clock=RealClock(),
                 entropy=entropy,
-                run_planner=run_in_thread,
+                run_planner=run_inline,
                 folder=Path(folder),
                 has_kafka_operator=settings.has_kafka_operator,
             )
         )
         services = _build_console(world, entropy, settings.console_port, on_console)
-        ticking = asyncio.create_task(clock.run(), name="clock")
-        try:
-            return await _run(world, settings, audience, entropy, services)
-        finally:
-            ticking.cancel()
+        return await _run(world, settings, audience, entropy, services)
 
 
 async def _run(
@@ -119,6 +115,7 @@ def _build_console(world: TourWorld, entropy: Entropy, port: int, on_console: Ca
             running=("nodes", "requests", "tidb", "fleet"),
             fleet=FleetView(world.database.transfer, world.database.journal),
             prices=CloudPrices(SimulatedCloud(world.connect(MAIN), clock=world.clock)),
+            run_planner=run_inline,
         )
     )
     bound: int = listening.getsockname()[1]

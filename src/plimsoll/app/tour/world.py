@@ -86,8 +86,6 @@ class TourDependencies:
     """What the world is made from. `folder` is for keys and configuration; it goes with the tour."""
 
     clock: Clock
-    lease_clock: Clock
-    """Electors have real timeouts: leases are measured with the time of the loop, whatever the speed of the tour."""
     entropy: Entropy
     run_planner: PlanRunner
     folder: Path
@@ -132,7 +130,6 @@ class TourWorld:
                 entropy=dependencies.entropy,
                 journal=self._stores.open_journal(MAIN),
                 run_planner=dependencies.run_planner,
-                lease_clock=dependencies.lease_clock,
             ),
             EmbeddedSettings(
                 cluster=ClusterSettings(plays_kafka=False, writes_heartbeats=False, kubelet=_KUBELET),
@@ -162,13 +159,12 @@ class TourWorld:
                     machine_boot_s=_BOOT_S,
                     cluster=ClusterSettings(plays_tidb=False, writes_heartbeats=False, kubelet=_KUBELET),
                     autoscaler_options={**FLEET_OPTIONS, **_PATIENCE},
-                    lease_clock=dependencies.lease_clock,
                 ),
             ),
             EmbeddedFleetDependencies(
                 database=self.database,
                 tokens=TokenSources(issuer_keys=IssuerKeys(folder / KEYS_FILE, clock=clock, entropy=entropy)),
-                world=ServiceWorld(clock=clock, entropy=entropy, lease_clock=dependencies.lease_clock),
+                world=ServiceWorld(clock=clock, entropy=entropy, lease_clock=clock),
                 stores=self._stores,
                 addons=operator,
                 run_planner=dependencies.run_planner,

@@ -85,6 +85,7 @@ def tour(
 def _run(settings: TourSettings, printer: _Printer, *, fast: bool) -> tuple[StepResult, ...]:
     import asyncio
 
+    from plimsoll.app.tour.accelerated_loop import AcceleratedLoop
     from plimsoll.app.tour.run import run_fast, run_live
     from plimsoll.runtime.signals import run_until_signalled
 
@@ -95,8 +96,9 @@ def _run(settings: TourSettings, printer: _Printer, *, fast: bool) -> tuple[Step
     async def run() -> None:
         results.extend(await run_live(settings, printer, on_console=printer.show_console))
 
-    if asyncio.run(run_until_signalled(run())) is not None:
-        typer.echo("stopped", err=True)
+    with asyncio.Runner(loop_factory=lambda: AcceleratedLoop(settings.speed)) as runner:
+        if runner.run(run_until_signalled(run())) is not None:
+            typer.echo("stopped", err=True)
     return tuple(results)
 
 
