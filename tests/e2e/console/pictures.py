@@ -44,7 +44,7 @@ def _count_running(up: UpProcess) -> int:
 
 
 def _take(opened: OpenPage) -> None:
-    for name, where in (("overview", ""), ("nodes", "nodes")):
+    for name, where in (("overview", ""), ("nodes", "nodes"), ("cost", "cost")):
         opened.show(where)
         opened.page.wait_for_timeout(3_000)
         opened.page.screenshot(path=IMAGES / f"console-{name}.png")
