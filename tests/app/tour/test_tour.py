@@ -33,7 +33,7 @@ def test_the_whole_story_happens_in_virtual_time():
 
 
 @pytest.mark.parametrize(
-    ("fault", "step"), [(Fault.NO_KAFKA_OPERATOR, "first-kafka"), (Fault.ENDLESS_STOCK_OUT, "stock-out")]
+    ("fault", "step"), [(Fault.NO_KAFKA_OPERATOR, "first-cluster"), (Fault.ENDLESS_STOCK_OUT, "stock-out")]
 )
 @pytest.mark.slow
 def test_a_broken_story_ends_with_1_and_the_name_of_the_step(fault: Fault, step: str):
