@@ -14,7 +14,7 @@ def test_the_rights_are_enough_for_a_broker_that_comes_and_goes():
         world.make_kafka()
         world.make_pool()
         world.advance_until(lambda: "clusterId" in world.status_of_kafka, within_s=120)
-        world.brokers.create_topic("orders", [[n % 3, (n + 1) % 3] for n in range(30)], size_bytes=MB)
+        world.brokers.create_topic("orders", [[n % 3, (n + 1) % 3] for n in range(30)], size_bytes=100 * MB)
         world.scale(4)
         world.advance_until(lambda: world.state == "Rebalancing", within_s=60)
         world.advance_until(lambda: world.lists == ([], []) and not world.rebalances, within_s=300)

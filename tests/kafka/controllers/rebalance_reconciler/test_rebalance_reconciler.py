@@ -302,7 +302,7 @@ def test_a_pause_and_a_dry_run_change_nothing(world: RebalanceCluster, guard: Ac
     (entry,) = world.entries()
     assert entry.plan.not_done[0].reason == guard.reason
     assert [(action.verb, str(action.reason)) for action in entry.plan.actions] == [
-        ("request-proposal", "it is New: poll")
+        ("request-proposal", "it is New: it needs a proposal")
     ]
     assert [outcome.result for outcome in entry.outcomes] == [Result.HELD_BACK]
 
