@@ -66,7 +66,7 @@ def small(number: int) -> dict[str, Any]:
 
 
 class Cost(NamedTuple):
-    """Of one piece of work: seconds a client sees, seconds of the server's processor."""
+    """The cost of a piece of work: seconds a client sees, seconds of the server's processor."""
 
     wall_s: float
     cpu_s: float

@@ -60,7 +60,7 @@ def measured(server: PodServer, what: str, count: int) -> Figures:
 
 
 def summed_up(server: PodServer, what: str, count: int) -> Figures:
-    """Of some rounds the least time, but the highest peak and the longest stall: those are bounds."""
+    """The least time of the rounds, but the highest peak and the longest stall: those are bounds."""
     rounds = [measured(server, what, count) for _ in range(ROUNDS)]
     return {key: (max if key in _WORST else min)(figures[key] for figures in rounds) for key in rounds[0]}
 

@@ -71,7 +71,7 @@ class LoopStalls:
     def __init__(self) -> None:
         self.longest_s = 0.0
         self.longest_cpu_s = 0.0
-        """Of the loop's thread between two ticks: without what the machine gave to others."""
+        """Processor time of the loop's thread between two ticks, without that of other processes."""
 
     async def watch(self) -> None:
         loop = asyncio.get_running_loop()

@@ -34,7 +34,7 @@ ENVIRONMENT: Final = {
     "NUMBA_CPU_NAME": PROCESSOR,
     "HOME": "/tmp",
 }
-"""Of every process in the image."""
+"""The environment of every process in the image."""
 COMMAND: Final = """\
 #!/usr/bin/python3.11
 \"\"\"Starts Plimsoll. Kernels are copied to where they may be written to: numba reads only from there.\"\"\"

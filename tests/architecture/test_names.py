@@ -54,6 +54,7 @@ PERSONS = SPOKEN_WORDS | frozenset({"anybody", "everybody", "hears", "heard", "s
 """Words for persons that stay out of the names of tests."""
 SPOKEN = re.compile(rf"\b(?:{'|'.join(sorted(SPOKEN_WORDS))})\b", re.IGNORECASE)
 TEST = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
+FRAGMENT = re.compile(r'^ *("""Of .*)', re.MULTILINE)
 NAME_PART = re.compile(r"[A-Z]?[a-z]+")
 BARE_VARIABLE = re.compile(r"\bfor\b(?:(?!\bin\b)[^:])*?\b(?:one|each)\b|\blambda\b[^:]*\b(?:one|each)\b")
 """What the text of a file has that loops over `one` or `each`. Prose may have it too."""
@@ -107,6 +108,17 @@ def test_names_and_docstrings_do_not_speak_of_machines_as_of_people(folder: str)
         for path in python_files(folder)
         if path != HERE
         for line, word in _spoken_words(read_file(path))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_docstrings_name_their_subject():
+    """A docstring that begins with "Of" makes its reader look for what it is about."""
+    found = [
+        f"{path.relative_to(REPOSITORY)}: {text}"
+        for folder in ("src", "benchmarks", "deploy")
+        for path in python_files(folder)
+        for text in FRAGMENT.findall(read_file(path))
     ]
     assert not found, "\n".join(found)
 

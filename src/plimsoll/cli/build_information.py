@@ -28,7 +28,7 @@ class BuildInformation:
 
 
 def read_build_information(folder: Path = _PACKAGE) -> BuildInformation:
-    """Of the program in `folder`. A file that cannot be read is as none: no command fails for it."""
+    """Read what the program in `folder` was built from. An unreadable file counts as missing."""
     try:
         written = json.loads((folder / BUILD_FILE).read_bytes())
     except (OSError, ValueError):
@@ -43,7 +43,7 @@ def read_build_information(folder: Path = _PACKAGE) -> BuildInformation:
 
 
 def _find_commit(folder: Path) -> str:
-    """Of the checkout that the package lies in, not of one that happens to be around an environment."""
+    """Find the commit of the checkout that contains the package, not of one around its environment."""
     root = folder.parents[1]
     if not (root / ".git").exists() or folder.parent.name != "src":
         return UNKNOWN

@@ -162,7 +162,7 @@ class Expectation(Value, frozen=True):
 
 
 class ExpectStep(Value, frozen=True):
-    """Of a cluster of a fleet: paths begin in its part of the outcome."""
+    """With a cluster of a fleet, paths begin in its part of the outcome."""
 
     expectations: tuple[Expectation, ...]
     cluster: str = ""

@@ -75,7 +75,7 @@ class Effort:
     rounds: int = 40
     """Rounds of column generation; 0 leaves it out."""
     simplex_iterations: int = 8_000
-    """Of one program: a degenerate one may cycle for ever; others need a few hundred."""
+    """The most iterations per program: a degenerate one may cycle for ever; others need a few hundred."""
     branch_nodes: int = 2_000
     cells: int = 256
     gap: float = 0.01

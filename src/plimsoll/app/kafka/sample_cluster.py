@@ -78,7 +78,7 @@ class ClientLogin(NamedTuple):
         )
 
     def build_options(self) -> dict[str, str]:
-        """Of kafka-python's clients."""
+        """Build the options of kafka-python's clients."""
         return {
             "security_protocol": "SASL_SSL",
             "ssl_cafile": str(self.ca_file),

@@ -46,7 +46,7 @@ class AgentSettings(Value):
     """What the operator of the cluster chose."""
 
     namespace: str = "kube-system"
-    """Of the claims, the Lease and the pause annotation."""
+    """The namespace of the claims, the Lease and the pause annotation."""
     node_autoscaler_namespace: str = "kube-system"
     units_per_node: dict[str, Fraction] = msgspec.field(default_factory=lambda: dict(UNITS_PER_NODE))
     dry_run: bool = False

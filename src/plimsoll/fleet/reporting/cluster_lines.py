@@ -63,7 +63,7 @@ async def _build_line(cluster: Cluster, journal: Journal) -> ClusterLine:
 
 
 async def _read_reason(cluster: Cluster, journal: Journal) -> str:
-    """Of the newest decision about it; empty: there is none."""
+    """Read the reason of the newest decision about it; empty: there is none."""
     ref = refer_to_cluster(cluster.id)
     for entry in await journal.list_entries(Query(ref=ref, limit=1)):
         decision = ObjectDecision.from_entry(entry, ref)

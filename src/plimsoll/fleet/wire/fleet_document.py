@@ -31,7 +31,7 @@ MOST_LISTED: Final = 100_000
 """Kafkas that a result lists one by one."""
 SECRET_COLUMNS: Final = frozenset({"client_secret", "canary_service_account_client_secret"})
 NO_BACKOFF: Final = CreationPolicy(retry_initial_s=0, max_failed=0)
-"""Of a document without options of creations: a failed row of unknown age must not stop a what-if."""
+"""For a document without options of creations: a failed row of unknown age must not stop a what-if."""
 
 
 class ConfigurationDocument(Document):

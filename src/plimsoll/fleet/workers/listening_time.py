@@ -22,7 +22,7 @@ _JUMP: Final = timedelta(minutes=1)
 
 
 class ListeningTime:
-    """Of one process."""
+    """Since when this process can have heard agents."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

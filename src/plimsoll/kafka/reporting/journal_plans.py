@@ -204,7 +204,7 @@ def _list_brokers(result: OptimizationResult) -> list[Action]:
 
 
 def _list_empty(result: OptimizationResult) -> list[NotDone]:
-    """Of a proposal that moves nothing: new brokers that stay empty, else that there is nothing to move."""
+    """List what a proposal without movements leaves undone: new brokers stay empty, or there is nothing to move."""
     if result.proposals:
         return []
     counts = dict(zip(result.after.broker_ids.tolist(), result.after.replica_counts.tolist(), strict=True))

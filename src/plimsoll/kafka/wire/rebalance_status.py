@@ -28,7 +28,7 @@ LOAD_CONFIG_MAP: Final = "afterBeforeLoadConfigMap"
 MAX_MESSAGE: Final = 4_096
 MAX_WARNINGS: Final = 20
 MAX_RESULT_BYTES: Final = 256 * 1024
-"""Of a larger summary only the numbers are kept: the object must stay below the limit of the API server."""
+"""A larger summary keeps only its numbers: the object must stay below the limit of the API server."""
 _STATES: Final = frozenset(state.value for state in RebalanceState)
 
 

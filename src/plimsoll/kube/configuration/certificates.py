@@ -94,7 +94,7 @@ def _find_certificates(pem: bytes) -> list[bytes]:
 
 
 def _find_keys(pem: bytes) -> list[bytes]:
-    """Of any kind: `RSA PRIVATE KEY`, `EC PRIVATE KEY`, `ENCRYPTED PRIVATE KEY`."""
+    """Find private keys of any kind: `RSA PRIVATE KEY`, `EC PRIVATE KEY`, `ENCRYPTED PRIVATE KEY`."""
     return [block[0] for block in _BLOCK.finditer(pem) if block[1].endswith(b"PRIVATE KEY")]
 
 

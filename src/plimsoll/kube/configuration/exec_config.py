@@ -30,7 +30,7 @@ class ExecConfig:
     """The configuration of one plugin."""
 
     place: str
-    """Of the section, for messages."""
+    """The path of the section, for messages."""
     api_version: str
     command: str
     arguments: tuple[str, ...] = field(default=(), repr=False)

@@ -89,7 +89,7 @@ class Permission(Value):
     subresource: str = ""
     scope: Scope = Scope.EVERYWHERE
     namespace: str = ""
-    """Of `Scope.ONE`."""
+    """The namespace of `Scope.ONE`."""
     names: tuple[str, ...] = ()
     """Only these objects; `create` cannot be limited so."""
 

@@ -41,14 +41,14 @@ class BrokerPod(Value):
 
 
 def read_cluster_key(pod: Pod) -> Key | None:
-    """Of the Kafka whose broker the pod is; None: it is no broker."""
+    """Read the key of the Kafka whose broker the pod is; None: it is not a broker."""
     labels = pod.metadata.labels
     cluster = labels.get(CLUSTER_LABEL, "")
     return Key(pod.metadata.namespace, cluster) if cluster and labels.get(BROKER_LABEL) == "true" else None
 
 
 def read_node_cluster(pod: Pod) -> Key | None:
-    """Of the Kafka whose broker or controller the pod is; None: it is neither."""
+    """Read the key of the Kafka whose broker or controller the pod is; None: it is neither."""
     labels = pod.metadata.labels
     cluster = labels.get(CLUSTER_LABEL, "")
     is_node = "true" in (labels.get(BROKER_LABEL), labels.get(CONTROLLER_LABEL))

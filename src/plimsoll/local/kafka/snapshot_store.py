@@ -24,7 +24,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _STATE: Final = "state"
 LARGEST_BYTES: Final = 700_000
-"""Of the value in the ConfigMap, which has at most one MiB. A larger cluster is not stored."""
+"""The most bytes of the value in the ConfigMap, which holds at most one MiB. A larger cluster is not stored."""
 
 
 def build_config_map_name(cluster: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plimsoll.local.kafka.state import KafkaState
 
 LARGEST_BYTES: Final = 1 << 28
-"""Of a snapshot that is no longer compressed."""
+"""The most bytes of a decompressed snapshot."""
 
 
 class Snapshot(msgspec.Struct):

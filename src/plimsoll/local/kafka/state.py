@@ -56,7 +56,7 @@ class KafkaState:
         self.topics: dict[str, SimulatedTopic] = {}
         self.settings = DynamicSettings()
         self.voters: frozenset[int] | None = None
-        """Of the metadata quorum; None: it is not formed yet."""
+        """The voters of the metadata quorum; None: it is not formed yet."""
         self.time_s = time_s
         self.session_timeout_s = session_timeout_s
         self._catching_up: dict[tuple[str, int], SimulatedPartition] = {}

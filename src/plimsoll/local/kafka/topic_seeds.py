@@ -19,7 +19,7 @@ from plimsoll.core.values import Value
 
 TOPICS_ANNOTATION: Final = "simulated.plimsoll.io/topics"
 MOST_PARTITIONS: Final = 100_000
-"""Of all topics of a cluster."""
+"""The most partitions of all topics of a cluster."""
 _FIELDS: Final = (
     "name",
     "partitions",

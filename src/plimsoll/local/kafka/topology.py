@@ -53,7 +53,7 @@ class KafkaTopology:
         return self.kafkas.cache.get(key.name, key.namespace)
 
     def find_uid(self, key: Key) -> str:
-        """Of the Kafka, also if it cannot be decoded; empty: there is none."""
+        """Find the uid of the Kafka, also if it cannot be decoded; empty: there is none."""
         found = self.find_kafka(key)
         if found is not None:
             return found.metadata.uid

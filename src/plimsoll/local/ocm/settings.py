@@ -8,7 +8,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 
 MOST_WORKERS: Final = 180
-"""Of all pools of a cluster."""
+"""The most workers in all pools of a cluster."""
 MOST_CLUSTERS: Final = 1_000
 BASE_DOMAIN: Final = "fleet.example.com"
 

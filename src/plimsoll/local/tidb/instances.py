@@ -72,7 +72,7 @@ def set_name(cluster: str, component: str) -> str:
 
 
 def get_base_key(cluster: TidbCluster) -> Key:
-    """Of the TidbCluster whose PD it uses: its own, or the one it joins."""
+    """Return the key of the TidbCluster whose PD it uses: its own, or the one it joins."""
     joined = cluster.spec.cluster
     if joined is None or not joined.name:
         return Key(cluster.metadata.namespace, cluster.metadata.name)
@@ -80,7 +80,7 @@ def get_base_key(cluster: TidbCluster) -> Key:
 
 
 def read_cluster_key(pod: Pod) -> Key | None:
-    """Of the TidbCluster that a pod says it belongs to."""
+    """Read the key of the TidbCluster that the pod's labels name."""
     labels = pod.metadata.labels
     if labels.get(MANAGED_BY_LABEL) != OPERATOR or INSTANCE_LABEL not in labels:
         return None
@@ -143,7 +143,7 @@ def _build_instance(cluster: TidbCluster, spec: TidbComponent, pod: Pod, compone
 
 
 def _read_amount(spec: TidbComponent, resource: str) -> float:
-    """Of its limits, or what it asks for; 0 for what is absent or cannot be read."""
+    """Read its limit, or else its request; 0 if it is absent or cannot be read."""
     written = spec.limits.get(resource, spec.requests.get(resource))
     try:
         return 0.0 if written is None else Quantity.parse(written).to_milli() / 1000

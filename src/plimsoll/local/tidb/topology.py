@@ -54,7 +54,7 @@ class Topology:
         )
 
     def list_all_instances(self, base: Key) -> tuple[TidbInstance, ...]:
-        """Of all members, in their order."""
+        """List the instances of all members, in their order."""
         return tuple(instance for member in self.list_members(base) for instance in self.list_instances_of(member))
 
     def list_instances_of(self, cluster: TidbCluster) -> tuple[TidbInstance, ...]:

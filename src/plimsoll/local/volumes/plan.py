@@ -70,7 +70,7 @@ class ClaimView(Value):
     claim: PersistentVolumeClaim
     named: PersistentVolume | None = None
     volumes: tuple[PersistentVolume, ...] = ()
-    """Of its class, and those kept for it."""
+    """The volumes of its class, and those reserved for it."""
     storage_class: StorageClass | None = None
     default_class: str = ""
     unscheduled_pods: tuple[str, ...] = ()

@@ -56,7 +56,7 @@ class SchedulerProfile:
     off: frozenset[str] = frozenset()
     """Filters that it does not ask."""
     default_spread: tuple[TopologySpreadConstraint, ...] = ()
-    """Of pods that name no constraints of their own; only those that must hold."""
+    """Constraints of pods without constraints of their own; only those that must hold."""
     added_terms: tuple[NodeSelectorTerm, ...] = ()
     """One of these must match a node as well, whatever the pod says."""
     ignored_resources: frozenset[str] = frozenset()

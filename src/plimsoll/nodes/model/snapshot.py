@@ -91,7 +91,7 @@ class NodeGroup:
     price_per_hour: float | None = None
     machine_type: str = ""
     zone: str = ""
-    """Of its next machine."""
+    """The zone of its next machine."""
     zones: tuple[str, ...] = ()
     """All zones of a group over several zones."""
     autoprovisioned: bool = False

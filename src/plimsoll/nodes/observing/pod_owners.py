@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PodOwnerIndex:
-    """Of the pods in a cache, as far as controllers of these kinds are meant."""
+    """Finds the controllers of the pods in a cache; controllers of other kinds are left out."""
 
     def __init__(self, cache: Cache[Pod], kinds: Collection[str]) -> None:
         self._cache = cache

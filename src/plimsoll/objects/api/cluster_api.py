@@ -141,7 +141,7 @@ class ReplicaCount(Wire):
 
 
 class WorkloadClusterStatus(Wire):
-    """Of v1beta1: `controlPlaneReady`, and conditions of the newer form under `v1beta2`. The rest is of v1beta2."""
+    """v1beta1 has `controlPlaneReady`, and conditions of the newer form under `v1beta2`. The rest is v1beta2."""
 
     phase: str = ""
     conditions: tuple[ClusterCondition, ...] = ()

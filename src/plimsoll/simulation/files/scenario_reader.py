@@ -102,7 +102,7 @@ def read_scenario(data: bytes, *, source: str) -> Scenario:
 
 
 def read_scenario_dump(document: Json) -> Scenario:
-    """Of parsed dumps, for planning: the form of objects is looked at, and no more."""
+    """Read parsed dumps, for planning: only the form of objects is checked."""
     problems = Problems()
     scenario = _read_scenario_document(DocumentValue(document, "", problems), manifest=read_manifest)
     problems.raise_if_any()

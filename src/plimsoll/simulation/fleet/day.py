@@ -169,7 +169,7 @@ class Day:
     # ---- rows
 
     def _build_capacity(self, now: datetime) -> Capacity:
-        """Of this tick; the same one as long as nothing changes."""
+        """Build the capacity at this tick; the same object as long as nothing changes."""
         if self._capacity is None:
             self._capacity = build_capacity(self._lives.list_rows(), self._count_kafkas(), self._policy, now)
         return self._capacity

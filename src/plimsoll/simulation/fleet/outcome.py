@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SOON: Final = timedelta(hours=2)
 _DIGITS: Final = 1
 _SHORTEST_WAIT_S: Final = 60.0
-"""Of a request that waited for a cluster, and not only for the next pass."""
+"""The shortest wait of a request that waited for a cluster, and not only for the next pass."""
 
 
 class RequestFate(Value):

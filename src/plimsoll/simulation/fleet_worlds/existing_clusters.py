@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plimsoll.fleet.model.policy import FleetPolicy
 
 _MACHINE_TYPE = "m5.2xlarge"
-"""Of the default pool in a provider without a configuration."""
+"""The machine type of the default pool in a provider without a configuration."""
 _NOT_THERE = frozenset({ClusterStatus.ACCEPTED, ClusterStatus.CLEANUP, ClusterStatus.FAILED})
 
 

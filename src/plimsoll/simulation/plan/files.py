@@ -152,7 +152,7 @@ def _get_identity(body: Any) -> tuple[str, ...] | None:
 
 
 def _read_types(name: str, merged: Json) -> list[Json]:
-    """Of a catalogue, without those that a file or an earlier catalogue describes."""
+    """Read the types of a catalogue, without those that a file or an earlier catalogue describes."""
     given = merged.get("machineTypes")
     listed = given if isinstance(given, list) else []
     own = {entry["name"] for entry in listed if isinstance(entry, dict) and isinstance(entry.get("name"), str)}

@@ -71,7 +71,7 @@ def read_classes(bodies: Iterable[Json]) -> tuple[ProvisioningClass, ...]:
 def _list_warnings(
     requests: Iterable[ProvisioningRequest], pending: Mapping[str, RequestView], answered: set[str], *, instance: str
 ) -> Iterator[str]:
-    """Of requests that are not answered, and of what is wrong with the others."""
+    """List reasons of requests that are not answered, and of those that are wrong."""
     for request in requests:
         name, kind = f"{request.metadata.namespace}/{request.metadata.name}", request.spec.provisioning_class_name
         known_as = f"ProvisioningRequest {name}"

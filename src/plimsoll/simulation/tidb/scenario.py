@@ -73,6 +73,6 @@ def build_tidb_services(
 
 
 def _list_manifests(scenario: Scenario) -> list[dict[str, Any]]:
-    """Of the beginning and of later steps."""
+    """List the manifests of the beginning and of later steps."""
     applied = [manifest for step in scenario.steps if isinstance(step, ApplyStep) for manifest in step.manifests]
     return [*scenario.objects, *applied]

@@ -42,7 +42,7 @@ BASE: Final = "base"
 _WINDOW_S: Final = 60.0
 _GIB: Final = 2**30
 _DIGITS: Final = 6
-"""Of measured seconds: as exporters have them, and it saves the planner from fractions as long as a line."""
+"""Digits of measured seconds, as exporters have them. More would give the planner very long fractions."""
 
 
 class ComponentSetup(Value):
@@ -92,7 +92,7 @@ class SimulatedComponent:
 
     @property
     def cores(self) -> float:
-        """Of all instances, as they are paid for."""
+        """The cores of all instances, as they are paid for."""
         return sum(instance_set.replicas * instance_set.form.cores for instance_set in self._list_sets())
 
     @property

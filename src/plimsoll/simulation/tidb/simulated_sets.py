@@ -47,7 +47,7 @@ class SetTemplate(Value):
 
     @property
     def cores(self) -> float:
-        """Of one instance."""
+        """The cores of an instance."""
         return self.size.cpu_milli / 1000
 
 

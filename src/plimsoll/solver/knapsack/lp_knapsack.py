@@ -140,7 +140,7 @@ def sum_values(values: FloatVector, content: IntVector) -> float:
 
 @kernel()
 def keep_one_of_a_key(instance: PackingInstance, order: IntVector, most: IntVector) -> None:
-    """Of classes that exclude each other keep the most valuable; the others are not available."""
+    """Keep the most valuable of the classes that exclude each other; the others become unavailable."""
     taken = np.zeros(instance.keys.shape[1], dtype=np.bool_)
     for c in order:
         if most[c] == 0 or not instance.keyed[c]:

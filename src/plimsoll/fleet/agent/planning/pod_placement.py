@@ -41,7 +41,7 @@ def build_role_labels(shape: InstanceShape, role: str) -> dict[str, str]:
 
 
 def _exclude_brokers(instance_type: str) -> dict[str, Any]:
-    """Of all instances of the type, in all namespaces: a node has one broker."""
+    """Exclude nodes with a broker of any instance of the type, in all namespaces: a node has one broker."""
     return {
         "topologyKey": HOST,
         "namespaceSelector": {},

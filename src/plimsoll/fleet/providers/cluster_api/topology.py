@@ -201,7 +201,7 @@ def _set_bounds(item: Json, pool: PoolBounds) -> Json:
 
 
 def _drop_replicas(item: Json) -> Json:
-    """Of our own pools: the autoscaler owns that field. Pools that others made are written as they are."""
+    """Leave `replicas` out of our own pools: the autoscaler owns that field. Other pools are written unchanged."""
     is_ours = POOL_LABEL in _read_metadata(item, "labels")
     return {name: value for name, value in item.items() if name != "replicas"} if is_ours else item
 

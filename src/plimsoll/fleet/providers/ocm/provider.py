@@ -253,7 +253,7 @@ class OcmProvider:
         return answer.items
 
     def _read_addon_states(self, addons: tuple[AddonAnswer, ...], order: SetupOrder) -> tuple[AddonState, ...]:
-        """Of the ordered add-ons. One without an id is not for this provider, and counts as ready."""
+        """Read the states of the ordered add-ons. One without an id is not for this provider, and counts as ready."""
         installed = {addon.addon_id: addon for addon in addons}
         states: list[AddonState] = []
         for wanted in order.addons:

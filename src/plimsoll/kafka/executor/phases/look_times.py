@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 QUIET_INTERVALS: Final = 5.0
 """Intervals between two looks while all movements are under way."""
 TOLERANCE: Final = 0.05
-"""Of an interval: waits of one interval lead to a look each."""
+"""As a share of the interval: a wait of a whole interval always leads to a look."""
 ENDED_INTERVALS: Final = 2.0
 """Intervals between two looks while movements end and no other waits for their place."""
 

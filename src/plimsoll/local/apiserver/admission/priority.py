@@ -84,7 +84,7 @@ class Priority:
         return default
 
     def _default(self) -> Json | None:
-        """Of several that came to be default, the lowest."""
+        """Return the default class; the lowest, if there are several."""
         defaults = [
             stored.decode_body()
             for stored in self._store.list(_CLASSES).items

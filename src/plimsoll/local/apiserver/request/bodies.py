@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 MOST_STRICT_PROBLEMS: Final = 100
-"""Of unknown and repeated fields Go's decoder reports so many."""
+"""The most unknown and repeated fields that are reported, as by Go's decoder."""
 
 _SUMMARY_BYTES: Final = 30
 _JSON_PATCH: Final = "application/json-patch"

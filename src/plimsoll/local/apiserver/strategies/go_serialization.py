@@ -57,7 +57,7 @@ class _Field(NamedTuple):
     is_plain: bool
     """Whether values are written as they are, unless they are left out."""
     component: str
-    """Of the struct, or of the items of a list or map; empty for plain values."""
+    """The component of the struct, or of the items of a list or map; empty for plain values."""
     is_collection: bool
     is_droppable: bool
     time: str

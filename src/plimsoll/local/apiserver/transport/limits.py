@@ -34,7 +34,7 @@ class Limits(Value):
 
     max_body_bytes: int = 3 * MIB
     max_bodies_bytes: int = 256 * MIB
-    """Of all requests that are being received or handled at a moment."""
+    """The most bytes of all requests that are received or handled at a time."""
     mutating: int = 200
     reading: int = 400
     watches: int = 500

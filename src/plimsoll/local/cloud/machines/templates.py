@@ -37,7 +37,7 @@ class MachineTemplate(Value):
     labels: dict[str, str]
     taints: tuple[Taint, ...]
     price: float | None
-    """Of an hour; None: unknown."""
+    """The price per hour; None: unknown."""
     currency: str
     capacity_type: str
     zones: tuple[str, ...]

@@ -73,7 +73,7 @@ class NodeConfiguration(Value):
     """Its port matters to controllers only."""
     rack: str = ""
     listeners: tuple[KafkaListener, ...] = ()
-    """Of a broker, the one between brokers included."""
+    """The listeners of a broker, including the one between brokers."""
     settings: dict[str, str] = {}
     """The user's."""
 

@@ -34,7 +34,7 @@ class Sample(NamedTuple):
 
 @dataclass(slots=True)
 class Series:
-    """Of one life of one instance. `ended_s`: it was not there at that scrape, so its gauges are no more."""
+    """The samples of an instance, from its start to its end. `ended_s`: the scrape that no longer found it."""
 
     instance: TidbInstance
     samples: deque[Sample] = field(default_factory=deque)
@@ -83,7 +83,7 @@ class Series:
 
 
 class SeriesStore:
-    """Of all instances of all clusters."""
+    """The series of all instances of all clusters."""
 
     def __init__(self) -> None:
         self._series: dict[str, Series] = {}

@@ -148,7 +148,7 @@ class NodePods:
         return cls(state, pods, np.array(numbers, dtype=np.int64), standing)
 
     def assign_kind_numbers(self, pods: tuple[PlacedPod, ...], kinds: PodKinds) -> list[int]:
-        """Of a node with these pods now. Most are the very same as before, and are then not looked at one by one."""
+        """List the kind numbers of a node's pods. Pods that were there before are not examined again."""
         known = dict(zip(map(id, self.pods), self.kinds.tolist(), strict=True))
         numbers = list(map(known.get, map(id, pods)))
         fresh = [place for place, number in enumerate(numbers) if number is None]

@@ -39,5 +39,5 @@ def _build_blank(name: str) -> dict[str, Any]:
 
 
 def _build_zero_value(declared: Schema) -> Any:
-    """Of a field that is always written: lists, maps and pointers are null."""
+    """Build the zero value of a field that is always written: lists, maps and pointers are null."""
     return _ZEROS.get(declared.get("type", "")) if find_reference(declared) is None else None

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.resource import Resource
 
     HashOf = Callable[[Mapping[str, Any], int], str]
-    """Of a revision's data, and of how many names were found taken before."""
+    """Computes a hash from a revision's data and the number of names that were already taken."""
 
 REVISION_LABEL: Final = "controller-revision-hash"
 _LONGEST_PREFIX: Final = 223

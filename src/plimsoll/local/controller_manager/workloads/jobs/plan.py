@@ -105,7 +105,7 @@ class JobPlan(Value):
     create: int = 0
     indexes: tuple[int, ...] = ()
     annotations: tuple[dict[str, str], ...] = ()
-    """Of the pods of `indexes`, where the job counts failures of each."""
+    """Annotations of the pods of `indexes`, where the job counts failures per index."""
     delete: tuple[Pod, ...] = ()
     verdict: JobOutcome | None = None
     wait_s: float | None = None
