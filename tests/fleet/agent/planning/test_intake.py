@@ -50,7 +50,9 @@ def test_an_item_with_wrong_fields_never_removes_what_runs(
     for path, value in changes:
         place = item
         for key in path[:-1]:
-            place = place[key] if isinstance(place.get(key), dict) else place.setdefault(key, {}) or place
+            if not isinstance(place.get(key), dict):
+                place[key] = {}
+            place = place[key]
         place[path[-1]] = value
     plan = plan_intake(read(item), {"kafka-a": RUNNING}, ClaimsList(), lists_without={"kafka-a": lists_without})
     assert all(action.verb is not IntakeVerb.REMOVE for action in plan.actions)
