@@ -44,6 +44,8 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 MISSED_POLLS: Final = 3
 """After so many polls without an answer the control plane counts as away."""
+_RETRY_S: Final = 5.0
+"""So long after a cycle that failed the next one begins: its poll is still due, and would be made at once."""
 _SETTLE_S: Final = 1.0
 """Changes come in groups: so long a cycle waits for the rest of one."""
 
@@ -114,6 +116,7 @@ class Agent:
                 raise
             except ApiCallFailed as error:
                 log.warning("agent.cycle_failed", problem=str(error))
+                await self._clock.sleep(_RETRY_S)
             await self._wait()
 
     async def run_cycle(self) -> tuple[InstanceResult, ...]:
