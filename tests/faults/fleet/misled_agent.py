@@ -32,13 +32,23 @@ SCENARIOS: Final = ("running", "one is deleted", "one grows")
 FAULTS: Final = tuple(lie for lie in Lie if lie not in METRICS_LIES and lie is not Lie.LEASE_STOLEN)
 """Agents hold no lease: several may run."""
 _KINDS: Final = ("managedkafkas", "namespaces", "kafkas", "kafkanodepools", "strimzipodsets", "deployments")
+_LIVE_KINDS: Final = (
+    "namespaces",
+    "configmaps",
+    "managedkafkas",
+    "kafkas",
+    "kafkanodepools",
+    "strimzipodsets",
+    "deployments",
+)
+"""Kinds of objects that are read one by one: always, or when a write was refused."""
 CONTROL_PLANE_READS: Final = tuple(Read("control plane", document) for document in ("cluster", "kafkas", "token"))
 KAFKA_LIST: Final = Read("control plane", "kafkas")
 READS: Final = (
     *CONTROL_PLANE_READS,
     *(Read("list", kind) for kind in _KINDS),
     *(Read("watch", kind) for kind in _KINDS),
-    *(Read("get", kind) for kind in ("namespaces", "configmaps")),
+    *(Read("get", kind) for kind in _LIVE_KINDS),
 )
 _GONE: Final = "kafka-b"
 _RESERVED: Final = "reserved-kafka-standard-1"

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 
 def is_upcoming_node(node: str, snapshot: Snapshot) -> bool:
-    """Whether the node has not registered yet."""
-    state = snapshot.view.find_node(node)
+    """Whether the node has not registered yet.
+
+    Upcoming nodes are in a group. A Node that carries their annotation and is in none was annotated by a user.
+    """
+    state = snapshot.view.find_node(node) if node in snapshot.group_of else None
     return state is not None and is_upcoming(state.node)
 
 
