@@ -11,7 +11,7 @@ import pytest
 from plimsoll.kafka.wire.names import build_auto_rebalance_config_map_name
 from tests.e2e.ports import lasting_port
 from tests.e2e.up.newcomers import Newcomer, read_page
-from tests.e2e.up.up_processes import UpProcess, named, needs_kubectl, running
+from tests.e2e.up.up_processes import REPOSITORY, UpProcess, named, needs_kubectl, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,9 +83,13 @@ def _ask_cruise_control(up: UpProcess, path: str) -> dict[str, object]:
 
 
 def test_a_cluster_that_is_killed_while_replicas_move_goes_on_at_the_next_start(tmp_path: Path):
+    manifest = tmp_path / "cluster.yaml"
+    # Larger than in the example: the replicas still move when kubectl has seen that they do.
+    manifest.write_text((REPOSITORY / "examples/kafka/cluster.yaml").read_text().replace("100Mi", "200Mi"))
     with running(tmp_path / "data") as first:
-        first.kubectl("apply", "-f", "examples/kafka/cluster.yaml")
+        first.kubectl("apply", "-f", str(manifest))
         _wait(first, "clusterId")
+        first.kubectl("wait", "kafka/my-cluster", "-n", "kafka", "--for=condition=Ready", "--timeout=80s")
         first.kubectl("scale", "kafkanodepool/brokers", "-n", "kafka", "--replicas=4")
         _wait(first, f"{STATE}=Rebalancing")
         first.die()
